@@ -304,6 +304,19 @@ impl Error {
     }
 }
 
+#[cfg(feature = "inspect")]
+impl Error {
+    /// Whether it is about files that cannot be read now, such as those of another user, and not about what they contain.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        matches!(self, Self::Io { .. } | Self::LogNotFound { .. } | Self::LogChanged { .. })
+    }
+
+    /// Whether it ends a call that goes on to the next log when one cannot be opened.
+    pub(crate) fn ends_all(&self) -> bool {
+        matches!(self, Self::Interrupted(_) | Self::Config { .. })
+    }
+}
+
 fn range_words(start: i64, end: i64) -> String {
     if start == end {
         return format!("is empty: the next record there gets offset {end}");

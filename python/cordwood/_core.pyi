@@ -13,7 +13,7 @@ The examples run in the root directory of the repository; `cw` is `cordwood`.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 # `X as X`: in a stub Jedi ignores other imports, although `__all__` lists the names
 from cordwood._stubs.arguments import FilePath, PropertySource
@@ -198,7 +198,7 @@ __all__ = [
     "_nearest",
     "_open_log",
     "_partition_directory",
-    "_partition_name",
+    "_partition_parts",
     "_scan_logs",
     "_watch_directories",
     "carve",
@@ -227,8 +227,8 @@ def _has_segments(path: FilePath) -> bool:
 def _is_segment_file(name: str) -> bool:
     """Return whether a file name is that of a file of a segment."""
 
-def _partition_name(name: str) -> tuple[str, int] | None:
-    """Return the topic and the partition in the name of a live partition directory; `None` for any other name."""
+def _partition_parts(name: str) -> tuple[str, int, Literal["live", "delete", "future", "stray"]] | None:
+    """Return topic, partition and state in the name of a partition directory; `None` for any other name."""
 
 def _nearest(name: str, known: Sequence[str], letters: int = 3) -> str | None:
     """Return the known name with the fewest edits, ignoring case; `None` if no name is near.

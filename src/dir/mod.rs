@@ -85,9 +85,20 @@ impl LogDir {
     /// Opens the partitions of some topics (`None`: all), by topic and then by the partition's number, each when the iterator
     /// reaches it. A partition that Kafka has just created has no segment and is left out.
     pub fn logs(self: Arc<Self>, topics: Option<&[String]>) -> impl Iterator<Item = Result<Log>> + use<> {
-        self.of_topics(topics).into_iter().filter_map(move |name| match self.log(&name) {
-            Err(Error::LogNotFound { found: NotFound::NoSegment, .. }) => None,
-            opened => opened.transpose(),
+        self.named_logs(topics).map(|(_, opened)| opened)
+    }
+
+    /// The same with the parsed names of their directories.
+    pub(crate) fn named_logs(
+        self: Arc<Self>,
+        topics: Option<&[String]>,
+    ) -> impl Iterator<Item = (PartitionName, Result<Log>)> + use<> {
+        self.of_topics(topics).into_iter().filter_map(move |name| {
+            let parsed = self.partitions.get(&name)?.clone();
+            match self.log(&name) {
+                Err(Error::LogNotFound { found: NotFound::NoSegment, .. }) => None,
+                opened => Some((parsed, opened.transpose()?)),
+            }
         })
     }
 

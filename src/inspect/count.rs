@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fmt;
 
 use crate::error::{Error, Result};
@@ -34,6 +35,7 @@ impl Period {
 }
 
 /// What is counted, and in which groups.
+#[expect(clippy::struct_excessive_bools, reason = "independent choices of the caller")]
 #[derive(Debug, Clone, Default)]
 pub struct CountOptions {
     /// Which records. `batches_only` and `include_control` are not used: records are counted, without transaction markers.
@@ -50,6 +52,9 @@ pub struct CountOptions {
     pub utc_offset: Option<UtcOffset>,
     /// A group for each key.
     pub by_key: bool,
+    /// Whether a log that cannot be opened or read is left out, and its error kept, instead of ending the count. Damage that is found
+    /// while a log is read is not such an error: see `scan.on_damage`.
+    pub goes_on: bool,
 }
 
 /// A group, without its key. Fields of groups that were not asked for are `None`.
@@ -134,10 +139,15 @@ pub struct Counter {
     /// The group of the last record, whose count is not in `groups` yet.
     group: Group,
     pending: u64,
+    /// The groups of the log that is being read, and the number of its records so far.
+    of_log: HashMap<Group, Counts>,
+    records_of_log: u64,
+    /// The groups of the logs that were read to their ends.
     groups: HashMap<Group, Counts>,
     total: u64,
     key_bytes: usize,
     progress: Progress,
+    failures: Vec<(usize, Error)>,
 }
 
 impl fmt::Debug for Counter {
@@ -156,11 +166,19 @@ impl Counter {
             begun: 0,
             group: Group::default(),
             pending: 0,
+            of_log: HashMap::new(),
+            records_of_log: 0,
             groups: HashMap::new(),
             total: 0,
             key_bytes: 0,
             progress: Progress::default(),
+            failures: Vec::new(),
         }
+    }
+
+    /// Takes the errors of the logs that were left out so far, with the place of each log. None of their records is counted.
+    pub fn take_failures(&mut self) -> Vec<(usize, Error)> {
+        std::mem::take(&mut self.failures)
     }
 
     /// The damaged ranges that were skipped so far.
@@ -176,8 +194,16 @@ impl Counter {
         let mut bytes_left = max_bytes;
         while bytes_left > 0 {
             let Some((mut scan, mut counted)) = self.current.take() else {
-                if !self.begin()? {
-                    return Ok(None);
+                let Some(log) = self.logs.next() else { return Ok(None) };
+                let goes_on = self.options.goes_on;
+                self.begun += 1;
+                match log {
+                    Ok(log) => match self.begin(&log) {
+                        Err(error) if goes_on && error.is_unreadable() => self.leave_out(error),
+                        begun => begun?,
+                    },
+                    Err(error) if goes_on && !error.ends_all() => self.leave_out(error),
+                    Err(error) => return Err(error),
                 }
                 continue;
             };
@@ -186,8 +212,11 @@ impl Counter {
             self.progress.update(&scan, &mut counted);
             // a step may return without having read anything
             bytes_left = bytes_left.saturating_sub((scan.stats().bytes_read - before).max(1));
-            if has_more? {
-                self.current = Some((scan, counted));
+            match has_more {
+                Ok(true) => self.current = Some((scan, counted)),
+                Ok(false) => self.end_log(),
+                Err(error) if self.options.goes_on && error.is_unreadable() => self.leave_out(error),
+                Err(error) => return Err(error),
             }
         }
         Ok(Some(self.total))
@@ -195,7 +224,7 @@ impl Counter {
 
     /// The groups, in order; without any group the number of all records. Of each group its keys, those with the most records first.
     pub fn finish(mut self) -> Vec<GroupCount> {
-        self.flush();
+        self.end_log();
         let mut groups: Vec<_> = self.groups.into_iter().collect();
         groups.sort_by(|(one, _), (other, _)| one.cmp(other));
         let mut rows = Vec::new();
@@ -216,25 +245,61 @@ impl Counter {
         rows
     }
 
-    /// Begins the next log; false if there is none.
-    fn begin(&mut self) -> Result<bool> {
-        let Some(log) = self.logs.next() else { return Ok(false) };
-        let log = log?;
-        self.flush();
+    /// Begins a log.
+    fn begin(&mut self, log: &Log) -> Result<()> {
         let CountOptions { scan, by_partition, by_topic, .. } = &self.options;
         self.group = Group {
             topic: log.topic().filter(|_| *by_topic).map(str::to_owned),
-            partition: by_partition.then_some(self.begun),
+            partition: by_partition.then_some(self.begun - 1),
             time: None,
         };
-        self.begun += 1;
+        let options = ScanOptions { batches_only: true, include_control: false, ..*scan };
+        let scan = log.scan(options)?;
         // the group of an empty partition, unless it would be one of records without a time
         if self.options.by_time.is_none() && !self.options.by_key {
-            self.groups.entry(self.group.clone()).or_default();
+            self.of_log.entry(self.group.clone()).or_default();
         }
-        let options = ScanOptions { batches_only: true, include_control: false, ..*scan };
-        self.current = Some((log.scan(options)?, Counted::default()));
-        Ok(true)
+        self.current = Some((scan, Counted::default()));
+        Ok(())
+    }
+
+    /// Adds the groups of the log that was read.
+    fn end_log(&mut self) {
+        self.flush();
+        self.records_of_log = 0;
+        for (group, counts) in std::mem::take(&mut self.of_log) {
+            let all = match self.groups.entry(group) {
+                Entry::Vacant(vacant) => {
+                    vacant.insert(counts);
+                    continue;
+                }
+                Entry::Occupied(all) => all.into_mut(),
+            };
+            all.records += counts.records;
+            all.without_key += counts.without_key;
+            for (key, count) in counts.keys {
+                match all.keys.entry(key) {
+                    Entry::Vacant(vacant) => {
+                        vacant.insert(count);
+                    }
+                    Entry::Occupied(mut known) => {
+                        self.key_bytes -= known.key().len() + KEY_OVERHEAD;
+                        *known.get_mut() += count;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Drops what was counted of the log that was begun last, and keeps its error.
+    fn leave_out(&mut self, error: Error) {
+        self.pending = 0;
+        self.total -= std::mem::take(&mut self.records_of_log);
+        for counts in std::mem::take(&mut self.of_log).into_values() {
+            let keys = counts.keys.keys().map(|key| key.len() + KEY_OVERHEAD);
+            self.key_bytes -= keys.sum::<usize>();
+        }
+        self.failures.push((self.begun - 1, error));
     }
 
     /// Counts the next batches of a scan; false at its end.
@@ -293,14 +358,15 @@ impl Counter {
 
     fn add(&mut self, records: u64) {
         self.pending += records;
+        self.records_of_log += records;
         self.total += records;
     }
 
     fn add_key(&mut self, key: Option<&[u8]>) -> Result<()> {
-        if !self.groups.contains_key(&self.group) {
-            self.groups.insert(self.group.clone(), Counts::default());
+        if !self.of_log.contains_key(&self.group) {
+            self.of_log.insert(self.group.clone(), Counts::default());
         }
-        let Some(counts) = self.groups.get_mut(&self.group) else { return Ok(()) };
+        let Some(counts) = self.of_log.get_mut(&self.group) else { return Ok(()) };
         let Some(key) = key else {
             counts.without_key += 1;
             return Ok(());
@@ -322,7 +388,7 @@ impl Counter {
     fn flush(&mut self) {
         let records = std::mem::take(&mut self.pending);
         if records > 0 {
-            self.groups.entry(self.group.clone()).or_default().records += records;
+            self.of_log.entry(self.group.clone()).or_default().records += records;
         }
     }
 }

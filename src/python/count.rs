@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PySequence};
 
@@ -77,6 +78,7 @@ impl PyCounter {
             options.by_time = options.by_time.or(period);
         }
         let partitions = Partition::all_of(logs)?;
+        options.goes_on = partitions.len() > 1;
         Ok(Self(Mutex::new(Some(Counter::new(Partitions::new(partitions), options)))))
     }
 
@@ -90,6 +92,13 @@ impl PyCounter {
     fn damaged_ranges(&self) -> Vec<PyDamagedRange> {
         let ranges = self.lock().as_ref().map(|counter| counter.progress().damaged_ranges());
         ranges.unwrap_or_default().into_iter().map(Into::into).collect()
+    }
+
+    #[doc = stub_doc!(_Counter.take_failures)]
+    fn take_failures(&self, py: Python<'_>) -> Vec<(usize, Py<PyBaseException>)> {
+        let failures = self.lock().as_mut().map(Counter::take_failures).unwrap_or_default();
+        let failures = failures.into_iter();
+        failures.map(|(place, wrong)| (place, error::to_python(py, wrong).into_value(py))).collect()
     }
 
     #[doc = stub_doc!(_Counter.finish)]

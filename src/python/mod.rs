@@ -100,7 +100,7 @@ mod core_module {
     #[pymodule_export]
     use super::log::PyLog;
     #[pymodule_export]
-    use super::names::{PyPathInfo, classify, has_segments, is_segment_file, nearest, partition_name};
+    use super::names::{PyPathInfo, classify, has_segments, is_segment_file, nearest, partition_parts};
     #[pymodule_export]
     use super::plan::{
         PyPiece, PyQuery, PySourceOptions, PyTask, local_path, logs_opened, open_log, partition_directory,

@@ -9,7 +9,7 @@ use super::arguments::{self, PARTITION_STATES, word_of};
 use super::enter::enter;
 use crate::config::nearest_within;
 use crate::dir::{self, PathInfo, PathKind};
-use crate::fs::names::{SegmentFileName, Stage};
+use crate::fs::names::{PartitionName, PartitionState, SegmentFileName, Stage};
 
 #[doc = stub_doc!(PathInfo)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "PathInfo")]
@@ -31,15 +31,17 @@ impl From<PathInfo> for PyPathInfo {
     fn from(PathInfo { kind, partition, base_offset, stage }: PathInfo) -> Self {
         let state = match (stage, &partition) {
             (Some(stage), _) => Some(stage_name(stage)),
-            (None, Some(partition)) if kind == PathKind::Partition => {
-                let state = word_of(&PARTITION_STATES, partition.state);
-                Some(if state.is_empty() { "live" } else { state })
-            }
+            (None, Some(partition)) if kind == PathKind::Partition => Some(state_name(partition.state)),
             _ => None,
         };
         let (topic, partition) = partition.map(|name| (name.topic, name.partition)).unzip();
         Self { kind: kind.name(), topic, partition, base_offset, state }
     }
+}
+
+fn state_name(state: PartitionState) -> &'static str {
+    let name = word_of(&PARTITION_STATES, state);
+    if name.is_empty() { "live" } else { name }
 }
 
 fn stage_name(stage: Stage) -> &'static str {
@@ -77,12 +79,13 @@ pub(super) fn has_segments(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<
     enter(py, || dir::has_segments(&path))
 }
 
-#[doc = stub_doc!(_partition_name)]
+#[doc = stub_doc!(_partition_parts)]
 #[pyfunction]
-#[pyo3(name = "_partition_name")]
+#[pyo3(name = "_partition_parts")]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 passes a value")]
-pub(super) fn partition_name(name: OsString) -> Option<(String, i32)> {
-    name.to_str().and_then(dir::live_partition)
+pub(super) fn partition_parts(name: OsString) -> Option<(String, i32, &'static str)> {
+    let PartitionName { topic, partition, state } = PartitionName::parse(name.to_str()?)?;
+    Some((topic, partition, state_name(state)))
 }
 
 #[doc = stub_doc!(_is_segment_file)]

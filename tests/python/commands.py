@@ -85,7 +85,7 @@ def serve(requests: socket.socket) -> None:
 
     # imports the commands, and what the parser of arguments imports when it has some to parse
     with redirect_stderr(io.StringIO()):
-        assert main(["cat", os.devnull]) == 1
+        assert main(["cat", os.devnull]) == 2
 
     gc.freeze()
     while True:

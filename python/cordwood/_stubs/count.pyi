@@ -7,6 +7,7 @@ from cordwood._stubs.arguments import FilePath
 from cordwood._stubs.cat import _Zone
 from cordwood._stubs.log import Log
 from cordwood._stubs.scan import DamagedRange
+from cordwood.errors import CordwoodError
 
 @final
 class _Counter:
@@ -31,6 +32,11 @@ class _Counter:
     @property
     def damaged_ranges(self) -> list[DamagedRange]:
         """The damaged ranges that were skipped so far; empty after `finish`."""
+    def take_failures(self) -> list[tuple[int, CordwoodError | OSError]]:
+        """Return the errors of logs that could not be opened or read, with their places in *logs*, each once.
+
+        Of several logs the others are counted, and nothing of these; a single log raises its error.
+        """
     def finish(self) -> list[tuple[str | None, int | None, tuple[int, int] | None, bytes | None, int]]:
         """Return the groups, in order: topic, place in *logs*, start of the period, key and number of records.
 

@@ -122,7 +122,8 @@ def open_transactions(
     A row is a transaction: `topic partition producer_id producer_epoch first_offset last_offset records start_time
     last_time error`. The times are the largest timestamps of its first and of its last batch. `error` says if damage
     after its first offset may have destroyed its marker: then it may have ended. With `on_damage="report"` a damaged
-    range is a row with an `error` too.
+    range is a row with an `error` too. So is, whatever `on_damage` is, a partition of a data directory that cannot be
+    opened or read.
 
     *Cost*: walks the headers of the logs, and does not read the records.
 

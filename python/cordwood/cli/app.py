@@ -38,7 +38,7 @@ def cordwood_(
     broker.
 
     \b
-    Exit codes: 0 done, 1 nothing found or an error, 2 wrong usage, 130 Ctrl-C.
+    Exit codes: 0 done, 1 nothing found or an error, 2 wrong usage or a missing path, 130 Ctrl-C.
     Warnings about a log go to stderr and do not change the exit code.
     """  # noqa: D301  (\b keeps the lines as they are)
     del version

@@ -171,7 +171,7 @@ def _append(writer: LogWriter, records: list[Record], line: int) -> Iterator[App
         done = writer.log_end_offset - end
         rest, line = records[done:], line + done
         if len(rest) == 1:
-            raise _line_error(line, sentence(error)) from None
+            raise _line_error(line, sentence(error, "append")) from None
         half = len(rest) // 2
         yield from _append(writer, rest[:half], line)
         yield from _append(writer, rest[half:], line + half)

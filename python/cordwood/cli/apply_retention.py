@@ -7,12 +7,13 @@ import typer
 
 from cordwood import Log, LogConfig, LogWriter, RetentionPlan, Segment, plan_retention
 from cordwood.cli.log_warnings import opened
+from cordwood.cli.moment import parse_time
 from cordwood.cli.path import parse_path
 from cordwood.cli.settings import PROPERTIES, SETTINGS, YES, settings
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.cli.writable import ensure_writable
 from cordwood.quantities import bytes_in_words
-from cordwood.times import FORMS, in_words, parse
+from cordwood.times import FORMS, in_words
 
 __all__ = ["apply_retention"]
 
@@ -39,7 +40,7 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     cordwood apply-retention orders-0 --set retention.bytes=1073741824 --set retention.ms=-1 --now 2024-05-01T10:00Z
     """  # noqa: D301
     config = settings(properties, assignments)
-    now_ms = None if now is None else parse(now)
+    now_ms = None if now is None else parse_time("--now", now)
     log = opened(context, path)
     plan = plan_retention(log, config, now_ms)
     shown = _segments(log, plan)

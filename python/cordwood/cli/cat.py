@@ -133,6 +133,9 @@ def cat(  # noqa: C901, PLR0913, PLR0917  (a command's options)
         _check_raw(columns, output_format, json=json, on_damage=on_damage)
     zone = zone_of(tz)
     selection = selected(paths, topics, partitions)
+    for _, error in selection.failed:
+        # before rows are written
+        raise error
     logs: list[Log | Path] = [*selection.paths]
     if selection.is_single and not is_following:
         logs = [opened(context, selection.paths[0])]

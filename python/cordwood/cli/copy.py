@@ -1,5 +1,6 @@
 """`cordwood copy`: copy a partition, a range of it, or a data directory."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -7,14 +8,17 @@ import typer
 
 import cordwood
 from cordwood import ConfigError, CopyReport
-from cordwood.cli.exit_codes import UsageError
+from cordwood.cli.exit_codes import UsageError, say
+from cordwood.cli.moment import parse_time
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
 from cordwood.cli.terminal import print_json, print_text
 from cordwood.quantities import bytes_in_words, several
-from cordwood.times import FORMS, parse
+from cordwood.times import FORMS, in_words, is_relative
 
 __all__ = ["copy"]
+
+_JOURNAL = ".cordwood.copy"
 
 
 def copy(  # noqa: PLR0913, PLR0917  (a command's options)
@@ -43,7 +47,7 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
     back.
 
     The source may be in use: the copy is as of the moment when it began. If it is interrupted, run the same command
-    again: it continues. Another range is refused; -2h is another one at each call, so give the ms that the error names.
+    again: it continues, with the same range also if that was relative, such as -2h. Another range is refused.
     Until the copy is complete, it is no log: nothing opens it. Run on a complete copy, it compares and changes nothing.
 
     --link shares files with the source. A truncation, or a broker that recovers a log, then changes both. The last
@@ -61,6 +65,7 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
     """  # noqa: D301
     if on_damage not in {"raise", "skip"}:
         raise typer.BadParameter(f"expected raise or skip, found {on_damage!r}", param_hint="--on-damage")
+    start_time, end_time = _times(since, until, destination)
     try:
         with byte_progress(None, to_file=True) as progress:
             report = cordwood.copy(
@@ -68,8 +73,8 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
                 destination,
                 start_offset=start_offset,
                 end_offset=end_offset,
-                start_time=None if since is None else parse(since),
-                end_time=None if until is None else parse(until),
+                start_time=start_time,
+                end_time=end_time,
                 on_damage="skip" if on_damage == "skip" else "raise",
                 hard_links=link,
                 topics=topic,
@@ -87,6 +92,31 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
         _say(report, start_offset, end_offset)
     if report.damaged_ranges:
         raise typer.Exit(1)
+
+
+def _times(since: str | None, until: str | None, destination: Path) -> tuple[int | None, int | None]:
+    """Return the range of times. Relative ones of a copy that was begun are those with which it began."""
+    known = _begun_times(destination)
+    times: list[int | None] = []
+    for option, text, line in (("--since", since, "range-start-time"), ("--until", until, "range-end-time")):
+        time = None if text is None else parse_time(option, text)
+        if text is not None and is_relative(text) and line in known:
+            time = known[line]
+            say(f"continuing the copy in {destination}, which began with {option} {time} ({in_words(time)})")
+        times.append(time)
+    return times[0], times[1]
+
+
+def _begun_times(destination: Path) -> dict[str, int]:
+    """Return the times in the journal of an unfinished copy, by their lines; the copy itself checks the journal.
+
+    The journal is in the destination, or in those of its partitions if it was a data directory before.
+    """
+    for journal in (destination / _JOURNAL, *sorted(destination.glob(f"*/{_JOURNAL}"))):
+        with suppress(OSError, ValueError):
+            lines = (line.split() for line in journal.read_text("ascii").splitlines())
+            return {line[0]: int(line[1]) for line in lines if len(line) > 1 and line[0].startswith("range-")}
+    return {}
 
 
 def _document(report: CopyReport) -> dict[str, object]:

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from cordwood import DamagedRange, Log, classify
-from cordwood._core import _Counter
-from cordwood.cli.exit_codes import FAILED, UsageError, say
+from cordwood import DamagedRange, Log
+from cordwood._core import _Counter, _partition_parts
+from cordwood.cli.exit_codes import FAILED, UsageError, error_in_words, say
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.progress import counted
 from cordwood.cli.record_range import (
@@ -97,7 +97,8 @@ def count(  # noqa: PLR0913, PLR0917  (a command's options)
     cordwood count orders-0 --by key --limit 10                 the ten most frequent keys
     cordwood count orders-0 --since -2h --grep failed           how many records match
 
-    With --on-damage skip, damaged ranges are printed to stderr and the exit code is 1.
+    With --on-damage skip, damaged ranges are printed to stderr and the exit code is 1. So are partitions that cannot be
+    read: the others are counted.
     """  # noqa: D301
     if json and is_csv:
         raise UsageError("expected either --json or --csv")
@@ -123,25 +124,23 @@ def count(  # noqa: PLR0913, PLR0917  (a command's options)
     for _ in counted(_steps(counter), lambda records: records, to_file=True):
         pass
     damaged = counter.damaged_ranges
+    unread = selection.failed + [(selection.paths[place], error) for place, error in counter.take_failures()]
     found = [
         _Group(_values(row, selection.paths, groups, is_local=zone is not None), row[-1]) for row in counter.finish()
     ]
     total = sum(group.records for group in found)
     shown = found if limit is None else found[:limit]
+    failed = [(str(path), error_in_words(error, "count")) for path, error in unread]
     if json:
-        rows = [{**group.values, "key": _key_as_json(group)} if "key" in groups else group.values for group in shown]
-        print_json(
-            {
-                "records": total,
-                "groups": [row | {"records": group.records} for row, group in zip(rows, shown, strict=True)],
-            }
-        )
+        errors = {"failed": [{"path": path, "error": error} for path, error in failed]} if failed else {}
+        print_json({"records": total, "groups": [_json_row(group) for group in shown], **errors})
     elif is_csv:
         _write_csv(shown, groups)
     else:
-        title = f"{several(total, 'record')} in {several(len(selection.paths), 'partition')}"
+        read = len(selection.paths) + len(selection.failed) - len(failed)
+        title = f"{several(total, 'record')} in {several(read, 'partition')}"
         _print(title + ("" if len(shown) == len(found) else f"; {len(shown)} of {len(found)} groups"), shown, groups)
-    _say_damage(damaged)
+    _say_what_is_missing(failed, damaged, len(selection.paths) + len(selection.failed))
 
 
 def _values(
@@ -157,8 +156,8 @@ def _values(
     if "topic" in groups:
         values["topic"] = topic
     if "partition" in groups and place is not None:
-        named = classify(paths[place])
-        values |= {"topic": named.topic, "partition": named.partition, "path": str(paths[place])}
+        topic, number, _ = _partition_parts(paths[place].absolute().name) or (None, None, None)
+        values |= {"topic": topic, "partition": number, "path": str(paths[place])}
     for name in _PERIODS:
         if name in groups:
             values[name] = None if period is None else _period(*period, name, is_local=is_local)
@@ -186,6 +185,11 @@ def _key_as_json(group: _Group) -> str | dict[str, str] | None:
         return None if key is None else str(key, "utf-8")
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(key).decode()}
+
+
+def _json_row(group: _Group) -> dict[str, Any]:
+    key = {"key": _key_as_json(group)} if "key" in group.values else {}
+    return {**group.values, **key, "records": group.records}
 
 
 def _cells(group: _Group, *, none: str) -> list[str]:
@@ -226,10 +230,16 @@ def _print(title: str, shown: list[_Group], groups: list[By]) -> None:
     print_table(title, columns, [_cells(group, none="none") for group in shown])
 
 
-def _say_damage(damaged: list[DamagedRange]) -> None:
+def _say_what_is_missing(failed: list[tuple[str, str]], damaged: list[DamagedRange], partitions: int) -> None:
+    """Write what was not counted to stderr: the paths and errors of partitions, and damage."""
+    for _, error in failed:
+        say(error)
+    if failed:
+        names = ", ".join(Path(path).name for path, _ in failed)
+        say(f"{len(failed)} of {several(partitions, 'partition')} could not be read: {names}")
     for damage in damaged:
         say(damage_in_words(damage))
-    if damaged:
+    if failed or damaged:
         raise typer.Exit(FAILED)
 
 

@@ -6,7 +6,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Generic, Literal, TypeVar
 
-from cordwood import ConfigError, CordwoodError, Dump, DumpRows
+from cordwood import CordwoodError, Dump, DumpRows
 from cordwood import dump as dump_of
 from cordwood.cli.declared import Argument, Option
 from cordwood.cli.exit_codes import FailedError, NothingFoundError, UsageError, say, sentence
@@ -15,7 +15,7 @@ from cordwood.cli.output import Output, output_of
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
 from cordwood.cli.terminal import escape
-from cordwood.times import FORMS, parse
+from cordwood.times import FORMS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -141,7 +141,14 @@ def _has_rows(path: Path | None) -> bool:
 
 
 def _times(since: str | None, until: str | None) -> dict[str, int | None]:
-    return {"start_time": None if since is None else parse(since), "end_time": None if until is None else parse(until)}
+    if since is None and until is None:
+        return {}
+    from cordwood.cli.moment import parse_time  # noqa: PLC0415  (most calls need no time)
+
+    return {
+        "start_time": None if since is None else parse_time("--since", since),
+        "end_time": None if until is None else parse_time("--until", until),
+    }
 
 
 class _Readable(Generic[_T]):
@@ -163,11 +170,13 @@ class _Readable(Generic[_T]):
             return
         if target.is_file:
             say(f"{target.path} ends where the following error is")
-        if isinstance(self._error, ConfigError):
-            # the name of a file, not the usage of the command
-            say(sentence(self._error))
-            raise FailedError
-        raise self._error
+        raise _failed(self._error)
+
+
+def _failed(error: CordwoodError) -> FailedError:
+    """Say an error of any kind, such as a file that does not exist: kafka-dump-log ends with the same exit code."""
+    say(sentence(error, "dump"))
+    return FailedError()
 
 
 def _write_text(text: Dump, target: Output) -> None:
@@ -181,7 +190,10 @@ def _write_text(text: Dump, target: Output) -> None:
 
 def _write_rows(rows: DumpRows, written_format: Format, target: Output) -> None:
     # without a row no file is written
-    first = next(rows, None)
+    try:
+        first = next(rows, None)
+    except CordwoodError as error:
+        raise _failed(error) from None
     if first is None:
         raise NothingFoundError("the files have no batch or record that the options select")
     batches = _Readable(chain([first], rows))

@@ -4,7 +4,9 @@ import errno
 import functools
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import ParamSpec
 
 from cordwood import (
@@ -16,16 +18,17 @@ from cordwood import (
     PoisonedError,
     RecordTooLargeError,
 )
-from cordwood.cli.terminal import escape
-from cordwood.times import TimeFormError
+from cordwood.cli.terminal import drop_output, escape
 
 __all__ = [
     "FAILED",
     "INTERRUPTED",
+    "SKIPPING_DAMAGE",
     "USAGE",
     "FailedError",
     "NothingFoundError",
     "UsageError",
+    "error_in_words",
     "exit_code_of",
     "say",
     "sentence",
@@ -55,6 +58,9 @@ _OPTIONS = {
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
+SKIPPING_DAMAGE = frozenset({"cat", "copy", "count", "groups", "metadata", "transactions"})
+"""The commands with the option `--on-damage`."""
+
 _P = ParamSpec("_P")
 
 
@@ -81,14 +87,16 @@ def say(paragraph: str) -> None:
         sys.stderr.write(f"cordwood: {escape(' '.join(paragraph.split()))}\n")
 
 
-def sentence(error: CordwoodError) -> str:
-    """Return the message of an error, with advice for the command line."""
+def sentence(error: CordwoodError, command: str) -> str:
+    """Return the message of an error of a command, with advice for the command line."""
     facts = str(error.args[0])
     match error:
         case ConfigError(argument=str() as argument) if argument in _OPTIONS:
             return f"{_OPTIONS[argument]}: expected {error.expected}, found {error.found}"
-        case CorruptLogError() if error.advice:
-            return f"{facts}; cordwood cat --on-damage skip reads the rest"
+        # repair itself names the policies that mend it
+        case CorruptLogError() if error.advice and command != "repair":
+            skips = "--on-damage skip leaves it out"
+            return f"{facts}; {skips if command in SKIPPING_DAMAGE else 'cordwood repair shows what can be saved'}"
         case LogNotFoundError(code="no_segment"):
             return f"{facts}; cordwood ls shows the partitions of a data directory"
         case RecordTooLargeError(argument=str() as setting):
@@ -98,18 +106,28 @@ def sentence(error: CordwoodError) -> str:
     return facts
 
 
-def exit_code_of(error: BaseException) -> int:
-    """Write the message of an error to stderr; return the exit code."""
+def error_in_words(error: CordwoodError | OSError, command: str) -> str:
+    """Return the message of an error of a command about one of several partitions."""
+    match error:
+        case CordwoodError():
+            return sentence(error, command)
+        case OSError(filename=str() as file, strerror=str() as reason):
+            return f"{file}: {reason}"
+    return str(error)
+
+
+def exit_code_of(error: BaseException, argv: Sequence[str]) -> int:
+    """Write the message of an error of this command line to stderr; return the exit code."""
     code = _code_of_end(error)
     if code is not None:
         return code
     match error:
-        case UsageError() | TimeFormError():
+        case UsageError():
             say(str(error))
             return USAGE
         case CordwoodError():
-            say(sentence(error))
-            return USAGE if isinstance(error, ConfigError) else FAILED
+            say(sentence(error, argv[0] if argv else ""))
+            return USAGE if isinstance(error, ConfigError) or _is_missing(error, argv) else FAILED
         case NothingFoundError():
             say(str(error))
         case ModuleNotFoundError(name="typer" | "rich" as name):
@@ -118,13 +136,25 @@ def exit_code_of(error: BaseException) -> int:
             say('this needs pyarrow: pip install "cordwood[cli,arrow]"')
         case ModuleNotFoundError(name="matplotlib"):
             say('this needs matplotlib: pip install "cordwood[cli,report]"')
-        case OSError(filename=str() as file, strerror=str() as reason):
-            say(f"{file}: {reason}")
-        case OSError() | ImportError() | ValueError() | MemoryError():
+        case OSError():
+            say(error_in_words(error, "") or type(error).__name__)
+        case ImportError() | ValueError() | MemoryError():
             say(str(error) or type(error).__name__)
         case _:
             say(f"a bug in cordwood, please report it: {type(error).__name__}: {error}")
     return FAILED
+
+
+def _is_missing(error: CordwoodError, argv: Sequence[str]) -> bool:
+    """Return whether a path of the command line, or a folder on the way to it, does not exist or is of another kind.
+
+    A file that is missing elsewhere, such as a partition that was deleted meanwhile, is no wrong usage.
+    """
+    if not isinstance(error, LogNotFoundError) or error.code != "log_not_found" or error.file is None:
+        return False
+    missing = Path(error.file).absolute()
+    given = [Path(word).absolute() for word in argv if word]
+    return any(missing == path or missing in path.parents for path in given)
 
 
 def _code_of_end(error: BaseException) -> int | None:
@@ -153,19 +183,32 @@ def stop_when_unread(command: Callable[_P, None]) -> Callable[_P, None]:
         if sys.stdout is None:
             # standard output is closed: writing to it fails, and no other file gets its descriptor
             sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
-        try:
-            command(*args, **kwargs)
-            sys.stdout.flush()
-        except OSError as error:
-            # only errors of standard output have no file name
-            if error.filename is not None or error.errno is None:
-                if error.errno == errno.EPIPE:
-                    # typer exits without a message on a broken pipe
-                    raise UnreadOutputError(f"{error.filename}: {error.strerror}") from error
+        with _until_unread():
+            try:
+                command(*args, **kwargs)
+            except BaseException:
+                # the end of the command stays the same, such as an exit code
+                with _until_unread():
+                    sys.stdout.flush()
                 raise
-            # drop the buffered output: Python would report an error for it at exit
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if error.errno != errno.EPIPE:
-                raise type(error)(error.errno, error.strerror, "standard output") from error
+            sys.stdout.flush()
 
     return run
+
+
+@contextmanager
+def _until_unread() -> Iterator[None]:
+    """End the block when the reader of standard output closed it; name standard output in its other errors."""
+    try:
+        yield
+    except OSError as error:
+        # only errors of standard output have no file name
+        if error.filename is not None or error.errno is None:
+            if error.errno == errno.EPIPE:
+                # typer exits without a message on a broken pipe
+                raise UnreadOutputError(f"{error.filename}: {error.strerror}") from error
+            raise
+        # otherwise Python would write the buffered output again at exit, and report the same error
+        drop_output()
+        if error.errno != errno.EPIPE:
+            raise type(error)(error.errno, error.strerror, "standard output") from error

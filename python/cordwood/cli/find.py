@@ -8,9 +8,10 @@ import typer
 from cordwood import Log
 from cordwood.cli.exit_codes import NothingFoundError, UsageError
 from cordwood.cli.log_warnings import opened
+from cordwood.cli.moment import parse_time
 from cordwood.cli.path import parse_path
 from cordwood.cli.terminal import Column, print_json, print_table
-from cordwood.times import FORMS, in_words, parse
+from cordwood.times import FORMS, in_words
 
 __all__ = ["find"]
 
@@ -37,7 +38,7 @@ def find(
         raise UsageError("find: expected either --offset or --time")
     log = opened(context, path)
     if time is not None:
-        timestamp = parse(time)
+        timestamp = parse_time("--time", time)
         found = log.offset_for_time(timestamp)
         if found is None:
             raise NothingFoundError(f"{log.path} has no record at or after {in_words(timestamp)}")

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from cordwood import Log, LogChangedError, LogNotFoundError
 from cordwood._core import _LogPosition, _watch_directories
-from cordwood.cli.exit_codes import NothingFoundError, say, sentence
+from cordwood.cli.exit_codes import FailedError, NothingFoundError, say, sentence
 
 __all__ = ["Follower", "WithdrawnError", "follow"]
 
@@ -158,9 +158,11 @@ def _read(followers: dict[Path, Follower], changed: Iterable[Path], write: Write
             if follower.is_first or follower.refresh():
                 follower.read(write)
         except LogNotFoundError as error:
+            said = sentence(error, "cat")
             if is_alone:
-                raise
-            say(f"no longer followed: {sentence(error)}")
+                say(said)
+                raise FailedError from None
+            say(f"no longer followed: {said}")
             gone.add(path)
     return gone
 

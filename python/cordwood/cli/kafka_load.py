@@ -1,17 +1,17 @@
 """What a broker would do when it opens partitions: `cordwood verify --as-kafka`."""
 
 import json as json_module
-import sys
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import cordwood
-from cordwood import KafkaLoad, LoadAction, LogDir
-from cordwood.cli.exit_codes import UsageError
-from cordwood.cli.terminal import Column, print_table, print_text
+from cordwood import ConfigError, CordwoodError, Finding, KafkaLoad, LoadAction, LogDir
+from cordwood.cli.exit_codes import UsageError, error_in_words, say
+from cordwood.cli.terminal import Column, print_line, print_table, print_text
 from cordwood.quantities import several
 
-__all__ = ["print_kafka_loads"]
+__all__ = ["finding_fields", "print_kafka_loads"]
 
 _COLUMNS: list[Column] = [("file", "left"), ("what the broker does", "text")]
 
@@ -19,17 +19,45 @@ _COLUMNS: list[Column] = [("file", "left"), ("what the broker does", "text")]
 def print_kafka_loads(paths: Sequence[Path], *, clean: bool | None, json: bool) -> bool:
     """Print the plan of each partition. Return whether all are loaded and no byte of a record is cut or hidden.
 
-    Damage that a broker accepts is a warning; it loses nothing by itself.
+    Damage that a broker accepts is a warning; it loses nothing by itself. Of several partitions, one that cannot be
+    read does not end the others.
     """
     is_whole = True
-    for path in _partitions(paths):
-        load = cordwood.plan_kafka_load(path, clean=clean)
+    partitions = _partitions(paths)
+    for path in partitions:
+        try:
+            load = cordwood.plan_kafka_load(path, clean=clean)
+            accepted = _accepted(load)
+        except (CordwoodError, OSError) as error:
+            if len(partitions) == 1 or isinstance(error, ConfigError):
+                raise
+            is_whole = False
+            words = error_in_words(error, "verify")
+            say(words)
+            if json:
+                print_line(json_module.dumps({"path": str(path.absolute()), "error": words}))
+            continue
         is_whole &= load.failure is None and not load.lost_offsets and load.bytes_cut == 0
         if json:
-            sys.stdout.write(json_module.dumps(_fields(load)) + "\n")
+            print_line(json_module.dumps(_fields(load, accepted)))
         else:
-            _say(load)
+            _say(load, accepted)
     return is_whole
+
+
+def _accepted(load: KafkaLoad) -> list[Finding]:
+    """Return the errors that are in the files after the loading: the broker does not check for them."""
+    if load.failure is not None:
+        return []
+    cut = {action.file: action.new_size or 0 for action in load.actions if action.kind == "cut"}
+    replaced = {action.file for action in load.actions if action.kind not in {"cut", "resize"}}
+
+    def is_accepted(finding: Finding) -> bool:
+        folder, name = os.path.split(finding.file)
+        is_cut = name in cut and finding.position is not None and finding.position >= cut[name]
+        return finding.severity == "error" and folder == load.path and name not in replaced and not is_cut
+
+    return list(filter(is_accepted, cordwood.verify(load.path).findings))
 
 
 def _partitions(paths: Sequence[Path]) -> list[Path]:
@@ -47,7 +75,7 @@ def _partitions(paths: Sequence[Path]) -> list[Path]:
     return list(found.values())
 
 
-def _fields(load: KafkaLoad) -> dict[str, object]:
+def _fields(load: KafkaLoad, accepted: Sequence[Finding]) -> dict[str, object]:
     log, failure = load.log, load.failure
     return {
         "path": load.path,
@@ -65,6 +93,7 @@ def _fields(load: KafkaLoad) -> dict[str, object]:
             {"kind": warning.kind, "file": warning.file, "position": warning.position, "size": warning.size}
             for warning in load.warnings
         ],
+        "accepted": list(map(finding_fields, accepted)),
         "failure": failure
         and {
             "kind": failure.kind,
@@ -98,7 +127,7 @@ def _action_fields(action: LoadAction) -> dict[str, object]:
     }
 
 
-def _say(load: KafkaLoad) -> None:
+def _say(load: KafkaLoad, accepted: Sequence[Finding]) -> None:
     shutdown = "a clean" if load.closed_cleanly else "an unclean"
     title = f"{load.path}: a broker of Kafka 4.3.1 opens it after {shutdown} shutdown"
     shown = [action for action in load.actions if action.is_changed or action.kind == "rename"]
@@ -114,6 +143,8 @@ def _say(load: KafkaLoad) -> None:
         print_text(str(lost), style="red")
     for warning in load.warnings:
         print_text(str(warning), style="yellow")
+    for finding in accepted:
+        print_text(f"accepted at load: {finding}", style="yellow")
     if load.failure is not None:
         print_text(f"the loading fails: {load.failure}", style="red")
     elif load.log is not None:
@@ -122,3 +153,21 @@ def _say(load: KafkaLoad) -> None:
             f"afterwards the log starts at offset {log.log_start_offset} and ends at offset {log.log_end_offset}, "
             f"in {several(len(log.segments), 'segment')}"
         )
+
+
+def finding_fields(finding: Finding) -> dict[str, object]:
+    """Return the attributes of a finding by name."""
+    return {
+        "severity": finding.severity,
+        "code": finding.code,
+        "file": finding.file,
+        "position": finding.position,
+        "end_position": finding.end_position,
+        "start_offset": finding.start_offset,
+        "end_offset": finding.end_offset,
+        "expected": finding.expected,
+        "found": finding.found,
+        "evidence": finding.evidence,
+        "kafka": finding.kafka,
+        "advice": finding.advice,
+    }

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 import cordwood
-from cordwood import ConfigError, CordwoodError, Log, LogDir, LogNotFoundError, Segment, classify
-from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, say, sentence
+from cordwood import ConfigError, CordwoodError, Log, LogDir, LogNotFoundError, Segment
+from cordwood._core import _partition_parts
+from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
 from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.path import parse_path
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
@@ -149,18 +150,21 @@ def _list_partitions(directory: LogDir, order: _Order, *, by_topic: bool, json: 
         print_text(f"contents are unchecked: cordwood verify {directory.path} reads and checks them", style="dim")
     failed = [entry["name"] for entry in partitions if "error" in entry]
     if failed:
-        say(f"{len(failed)} of {several(len(partitions), 'partition')} could not be opened: {', '.join(failed)}")
+        errors = "; ".join(entry["error"] for entry in partitions if "error" in entry)
+        names = ", ".join(failed)
+        say(f"{len(failed)} of {several(len(partitions), 'partition')} could not be opened: {names}: {errors}")
         raise typer.Exit(FAILED)
 
 
 def _partition(directory: LogDir, name: str) -> dict[str, Any]:
-    place = Path(directory.path, name)
-    named, usage = classify(place), disk_usage(place)
+    # the directory itself may not be readable
+    topic, partition, state = _partition_parts(name) or (None, None, "live")
+    usage = disk_usage(Path(directory.path, name))
     files = {
         "name": name,
-        "topic": named.topic,
-        "partition": named.partition,
-        "state": named.state or "live",
+        "topic": topic,
+        "partition": partition,
+        "state": state,
         "files": usage.files,
         "file_bytes": usage.bytes,
         "disk_bytes": usage.disk_bytes,
@@ -179,12 +183,10 @@ def _opened(directory: LogDir, name: str) -> dict[str, Any]:
             "segments": len(log.segments),
             "warnings": log.warnings,
         }
-    except CordwoodError as error:
+    except (CordwoodError, OSError) as error:
         # a partition that Kafka has just created has no segment yet
         is_new = _is_without_segment(error)
-        return {"size": 0, "segments": 0} if is_new else {"error": sentence(error)}
-    except OSError as error:
-        return {"error": str(error)}
+        return {"size": 0, "segments": 0} if is_new else {"error": error_in_words(error, "ls")}
 
 
 def _partition_row(entry: dict[str, Any]) -> list[str]:

@@ -8,7 +8,8 @@ import typer
 
 from cordwood import DamagedRange
 from cordwood.cli.exit_codes import UsageError
-from cordwood.times import FORMS, in_words, parse
+from cordwood.cli.moment import parse_time
+from cordwood.times import FORMS, in_words
 
 __all__ = [
     "EndOffset",
@@ -40,9 +41,9 @@ Grep = Annotated[
 
 
 def times(since: str | None, until: str | None, zone: tzinfo | None) -> dict[str, Any]:
-    """Return a range of times as arguments of the core. *Errors*: `UsageError`, `TimeFormError`."""
-    start = None if since is None else parse(since, zone=zone)
-    end = None if until is None else parse(until, zone=zone)
+    """Return a range of times as arguments of the core, for a command with `--tz`. *Errors*: `UsageError`."""
+    start = None if since is None else parse_time("--since", since, zone, has_tz=True)
+    end = None if until is None else parse_time("--until", until, zone, has_tz=True)
     if start is not None and end is not None and end < start:
         raise UsageError(f"--until {in_words(end)} is before --since {in_words(start)}")
     return {"start_time": start, "end_time": end}

@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from cordwood import CordwoodError, DerivedFile, LogDir, LogNotFoundError, RebuildReport, classify, rebuild_indexes
-from cordwood._core import _has_segments
-from cordwood.cli.exit_codes import FAILED, NothingFoundError, say, sentence
+from cordwood import CordwoodError, DerivedFile, LogDir, RebuildReport, classify, rebuild_indexes
+from cordwood.cli.exit_codes import FAILED, NothingFoundError, error_in_words, say
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
+from cordwood.cli.selection import has_log
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.quantities import several
@@ -78,7 +78,7 @@ def reindex(  # noqa: PLR0913, PLR0917  (a command's options)
                 if len(partitions) == 1:
                     raise
                 failed.append(partition)
-                say(sentence(error) if isinstance(error, CordwoodError) else str(error))
+                say(error_in_words(error, "reindex"))
             done += _log_bytes(partition)
             show(done)
     if json:
@@ -98,18 +98,16 @@ def _partitions(path: Path) -> Iterator[Path]:
     if classify(path).kind != "data_directory":
         yield path
         return
-    # a partition that Kafka has just created has no segment yet
-    found = [path / name for name in LogDir(path) if _may_have_segments(path / name)]
+    directory = LogDir(path)
+    found = [path / name for name in directory if _may_have_log(directory, name)]
     if not found:
         raise NothingFoundError(f"{path} contains no partition with a segment")
     yield from found
 
 
-def _may_have_segments(partition: Path) -> bool:
+def _may_have_log(directory: LogDir, name: str) -> bool:
     try:
-        return _has_segments(partition)
-    except LogNotFoundError:
-        return False
+        return has_log(directory, name)
     except (CordwoodError, OSError):
         # the rebuild has the same error, and names the partition
         return True

@@ -20,7 +20,7 @@ def run(argv: Sequence[str]) -> int:
         with log_to_stderr():
             return _run(argv)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the outermost handler: a message, no traceback)
-        return exit_code_of(error)
+        return exit_code_of(error, argv)
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -38,5 +38,9 @@ def _run_typer(argv: Sequence[str]) -> int:
     from cordwood.cli.completion import complete_if_asked  # noqa: PLC0415
 
     complete_if_asked()
-    code = app(args=list(argv) or ["--help"], prog_name="cordwood", standalone_mode=False)
+    try:
+        code = app(args=list(argv) or ["--help"], prog_name="cordwood", standalone_mode=False)
+    except SystemExit:
+        # typer ends with it if the reader of its help closed standard output
+        return 0
     return code if isinstance(code, int) else 0

@@ -1,19 +1,19 @@
 """The partitions that a command reads: of partition directories and of data directories."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cordwood import LogDir, LogNotFoundError, classify
-from cordwood._core import _has_segments, _nearest
+from cordwood import CordwoodError, LogDir, LogNotFoundError, classify
+from cordwood._core import _has_segments, _nearest, _partition_parts
 from cordwood.cli.exit_codes import NothingFoundError
 from cordwood.cli.path import parse_path
 
-__all__ = ["PartitionNumbers", "Paths", "Selection", "Topics", "selected"]
+__all__ = ["PartitionNumbers", "Paths", "Selection", "Topics", "has_log", "selected"]
 
 Paths = Annotated[list[Path], typer.Argument(parser=parse_path, help="Partition directories and data directories.")]
 Topics = Annotated[
@@ -35,12 +35,16 @@ class Selection:
     is_single: bool
     """Whether exactly one partition was named, by its path alone: then rows have no columns for topic and partition."""
 
+    failed: list[tuple[Path, CordwoodError | OSError]] = field(default_factory=list)
+    """The partitions that cannot be read, or that have lost their segments, with the error; they are not in `paths`."""
+
 
 @dataclass(frozen=True)
 class _Partition:
     path: Path
     topic: str | None
     number: int | None
+    error: CordwoodError | OSError | None = None
 
 
 def selected(paths: Sequence[Path], topics: Sequence[str] | None, numbers: Sequence[int] | None) -> Selection:
@@ -63,39 +67,50 @@ def selected(paths: Sequence[Path], topics: Sequence[str] | None, numbers: Seque
         wanted = " or ".join(map(str, numbers or ()))
         where = ", ".join(map(str, paths))
         raise NothingFoundError(f"{where}: no partition" + (f" with the number {wanted}" if wanted else ""))
-    return Selection([partition.path for partition in chosen], is_single=False)
+    return Selection(
+        [partition.path for partition in chosen if partition.error is None],
+        is_single=False,
+        failed=[(partition.path, partition.error) for partition in chosen if partition.error is not None],
+    )
 
 
 def _is_data_directory(path: Path) -> bool:
     try:
         return classify(path).kind == "data_directory"
-    except LogNotFoundError:
+    except (LogNotFoundError, PermissionError):
         # the error of opening it says what is wrong
         return False
 
 
 def _partitions(path: Path) -> Iterator[_Partition]:
-    if not _is_data_directory(path):
+    try:
         named = classify(path)
+    except PermissionError as error:
+        topic, number, _ = _partition_parts(path.absolute().name) or (None, None, None)
+        yield _Partition(path, topic, number, error)
+        return
+    if named.kind != "data_directory":
         yield _Partition(path, named.topic, named.partition)
         return
     directory = LogDir(path)
     partitions = []
     for name in directory:
-        place = path / name
-        named = classify(place)
-        if _has_segments(place) or _has_log(directory, name):
-            partitions.append(_Partition(place, named.topic, named.partition))
+        topic, number, _ = _partition_parts(name) or (None, None, None)
+        try:
+            if has_log(directory, name):
+                partitions.append(_Partition(path / name, topic, number))
+        except (CordwoodError, OSError) as error:
+            partitions.append(_Partition(path / name, topic, number, error))
     yield from sorted(partitions, key=lambda partition: (partition.topic or "", partition.number or 0))
 
 
-def _has_log(directory: LogDir, name: str) -> bool:
-    """Return false for a partition that Kafka has just created.
+def has_log(directory: LogDir, name: str) -> bool:
+    """Return false for a partition that Kafka has just created, or that was deleted.
 
-    *Errors*: `CorruptLogError` if it has lost its segments.
+    *Errors*: `CorruptLogError` if it has lost its segments; `OSError` if it cannot be read.
     """
     try:
-        return directory.get(name) is not None
+        return _has_segments(Path(directory.path, name)) or directory.get(name) is not None
     except LogNotFoundError:
         return False
 

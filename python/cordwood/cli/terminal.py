@@ -1,5 +1,6 @@
 """Output for a terminal: tables, numbers, and text without control characters."""
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -9,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Column", "escape", "escape_json", "print_json", "print_table", "print_text"]
+__all__ = [
+    "Column",
+    "drop_output",
+    "escape",
+    "escape_json",
+    "print_json",
+    "print_line",
+    "print_table",
+    "print_text",
+]
 
 Column = tuple[str, Literal["left", "right", "text"]]
 """A heading, and the alignment of the cells. Only `text` cells (left-aligned) are wrapped."""
@@ -56,8 +66,13 @@ def escape_json(line: str) -> str:
 def _console() -> "Console":
     from rich.console import Console  # noqa: PLC0415
 
+    class StandardOutput(Console):
+        def on_broken_pipe(self) -> None:
+            """Not exit, as the console of rich does."""
+            drop_output()
+
     # without a terminal nothing is cut off
-    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else _WIDE)
+    return StandardOutput(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else _WIDE)
 
 
 def print_table(title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
@@ -98,4 +113,22 @@ def print_json(value: Any) -> None:  # noqa: ANN401  (any JSON value)
     """Print one JSON document."""
     import json  # noqa: PLC0415
 
-    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+    print_line(json.dumps(value, indent=2))
+
+
+def print_line(line: str) -> None:
+    """Write a line as it is. Like all functions here, if its reader is gone it drops the output: see `drop_output`."""
+    try:
+        sys.stdout.write(line + "\n")
+    except BrokenPipeError:
+        drop_output()
+
+
+def drop_output() -> None:
+    """Drop what is written to standard output from now on, because its reader is gone (`cordwood … | head`).
+
+    So a command that prints what it has found ends with its own exit code.
+    """
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)

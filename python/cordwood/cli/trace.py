@@ -7,10 +7,11 @@ import typer
 
 from cordwood import OffsetIndex, TimeIndex, TimestampOffset
 from cordwood.cli.exit_codes import UsageError
+from cordwood.cli.moment import parse_time
 from cordwood.cli.path import parse_path
 from cordwood.cli.terminal import Column, print_json, print_table
 from cordwood.quantities import several
-from cordwood.times import in_words, parse
+from cordwood.times import in_words
 
 __all__ = ["trace"]
 
@@ -82,7 +83,7 @@ def _key(index: OffsetIndex | TimeIndex, text: str) -> int:
         return int(text)
     except ValueError:
         if isinstance(index, TimeIndex):
-            return parse(text)
+            return parse_time("TARGET", text)
         raise UsageError(f"{text!r} is not an offset") from None
 
 

@@ -10,6 +10,7 @@ from cordwood.cli.exit_codes import NothingFoundError, UsageError
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import elapsed
 from cordwood.cli.tables import (
+    MOST_MESSAGES,
     FormatOption,
     JsonOption,
     OnDamageOption,
@@ -50,7 +51,8 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
 
     Of a partition of another topic than __transaction_state, the open transactions are listed without --open.
     A transaction that is open in a log, but whose id has no transaction in __transaction_state, hangs.
-    If damage may have destroyed the marker of an open transaction, its notes say so, and the exit code is 1.
+    If damage may have destroyed the marker of an open transaction, its notes say so, and the exit code is 1. It is also
+    1 if a partition cannot be read: the others are listed.
     """  # noqa: D301
     partition = cordwood.classify(path).topic
     is_open = open_ or partition not in {None, _TOPIC}
@@ -69,7 +71,16 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
         else:
             table = cordwood.transactions(path, transactional_ids=transactional_id, on_damage=on_damage)
             shown = _IDS
-    write(table, shown, path=path, json_lines=json, output_format=output_format, output=output)
+    remarks = _unread(table) if is_open else []
+    write(table, shown, path=path, json_lines=json, output_format=output_format, output=output, remarks=remarks)
+
+
+def _unread(table: cordwood.Table) -> list[str]:
+    """Return the errors of partitions that could not be read."""
+    rows = table.to_dicts()
+    errors = [row["error"] for row in rows if row["producer_id"] is None and row["first_offset"] is None]
+    more = len(errors) - MOST_MESSAGES
+    return errors[:MOST_MESSAGES] + ([f"and {several(more, 'more error')}"] if more > 0 else [])
 
 
 def _text(value: object) -> str:

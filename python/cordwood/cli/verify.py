@@ -15,12 +15,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 import cordwood
 from cordwood import Finding, Verification
 from cordwood.cli.exit_codes import FAILED, UsageError
-from cordwood.cli.kafka_load import print_kafka_loads
+from cordwood.cli.kafka_load import finding_fields, print_kafka_loads
 from cordwood.cli.path import parse_path
-from cordwood.cli.terminal import print_text
+from cordwood.cli.terminal import print_line, print_text
 from cordwood.quantities import bytes_in_words, several
 
-__all__ = ["finding_fields", "verify"]
+__all__ = ["verify"]
 
 _QUIET_SECONDS = 2.0
 _STYLES = {"error": "red", "warning": "yellow", "info": ""}
@@ -69,8 +69,8 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
     warning, that something is missing or left over; info breaks no rule.
 
     --as-kafka prints what a broker of Kafka 4.3.1 does when it opens the partitions: the files that it cuts, deletes,
-    rebuilds and writes, the records that it loses or hides, the damage that it accepts, and the offsets of the log
-    afterwards, or why it fails.
+    rebuilds and writes, the records that it loses or hides, the errors that it accepts because it does not check for
+    them, such as all damage of records after a clean shutdown, and the offsets of the log afterwards, or why it fails.
 
     \b
     cordwood verify /var/lib/kafka/orders-0             one partition
@@ -82,7 +82,8 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
 
     \b
     Exit codes: 0 intact (there may be warnings), 1 errors were found, 2 wrong usage, 130 Ctrl-C.
-    With --as-kafka: 0 the broker keeps all records (there may be warnings), 1 it cuts or hides some, or fails.
+    With --as-kafka: 0 the broker keeps all records (it may accept errors), 1 it cuts or hides some, or fails, or a
+    partition cannot be read.
     """  # noqa: D301
     if as_kafka:
         if deep or threads != 1 or resume is not None or quiet or explain:
@@ -111,24 +112,6 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
         print_text(_summary(found), style="bold")
     if not found.is_intact:
         raise typer.Exit(FAILED)
-
-
-def finding_fields(finding: Finding) -> dict[str, object]:
-    """Return the attributes of a finding by name."""
-    return {
-        "severity": finding.severity,
-        "code": finding.code,
-        "file": finding.file,
-        "position": finding.position,
-        "end_position": finding.end_position,
-        "start_offset": finding.start_offset,
-        "end_offset": finding.end_offset,
-        "expected": finding.expected,
-        "found": finding.found,
-        "evidence": finding.evidence,
-        "kafka": finding.kafka,
-        "advice": finding.advice,
-    }
 
 
 def _counts(found: Verification) -> dict[str, int]:
@@ -178,7 +161,7 @@ def _say(finding: Finding, *, explain: bool) -> None:
 
 
 def _print_line(fields: dict[str, object]) -> None:
-    sys.stdout.write(json_module.dumps(fields) + "\n")
+    print_line(json_module.dumps(fields))
 
 
 @contextmanager

@@ -186,9 +186,9 @@ def test_trace_shows_the_pages_of_a_search(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["ls", "find", "cat"])
-def test_a_missing_path_is_one_paragraph_and_exit_code_1(tmp_path: Path, command: str) -> None:
+def test_a_missing_path_is_one_paragraph_and_exit_code_2(tmp_path: Path, command: str) -> None:
     more = ("--offset", "1") if command == "find" else ()
-    error = failed(cordwood(command, tmp_path / "nothing-0", *more), 1)
+    error = failed(cordwood(command, tmp_path / "nothing-0", *more), 2)
     assert "nothing-0" in error.replace("\n", "")
     assert "\n\n" not in error.strip()
 

@@ -123,5 +123,5 @@ def test_wrong_usage_has_exit_code_2(arguments: list[object], said: str) -> None
 
 def test_a_missing_directory_is_an_error(tmp_path: Path) -> None:
     done = diff(LEADER, tmp_path / "nowhere")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert "nowhere" in done.stderr

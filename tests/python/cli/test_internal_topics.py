@@ -71,7 +71,7 @@ def test_open_transactions_of_a_partition_and_of_a_directory() -> None:
         (["groups", DATA / "cities-0"], 2, "a partition directory of __consumer_offsets"),
         (["groups", DATA, "--json", "--format", "csv"], 2, "use one of them"),
         (["groups", DATA, "--members", "--topic", "cities"], 2, "--topic has no effect"),
-        (["groups", DATA / "missing"], 1, "no such directory"),
+        (["groups", DATA / "missing"], 2, "no such directory"),
         (["metadata", DATA, "acls"], 1, "has no acls"),
         (["metadata", DATA, "brokers", "--topic", "cities"], 2, "--topic selects rows of"),
         (["transactions", DATA, "--topic", "cities"], 2, "only with --open"),

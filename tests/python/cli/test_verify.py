@@ -89,7 +89,7 @@ def test_resume_skips_what_is_unchanged(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", [["nowhere"], [str(PLAIN / "partition.metadata")]])
 def test_another_path_is_an_error(arguments: list[str]) -> None:
     done = verify(*arguments)
-    assert done.returncode in {1, 2}
+    assert done.returncode == 2
     assert done.stderr
 
 
@@ -117,6 +117,22 @@ def test_as_kafka_shows_what_a_clean_start_hides() -> None:
     assert done.returncode == 1
     assert "offsets 285 to 369 (exclusive) are hidden: the log ends below them" in done.stdout
     assert "ends at offset 285" in done.stdout
+
+
+def test_as_kafka_names_the_damage_that_a_clean_start_accepts() -> None:
+    """Recovery, which would find it, is skipped."""
+    flipped = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
+    done = verify(flipped, "--as-kafka", "--clean")
+    assert done.returncode == 0
+    log = flipped.absolute() / "00000000000000000285.log"
+    assert re.search(rf"(?m)^accepted at load: error \w+: {re.escape(str(log))}", done.stdout)
+    document = json.loads(verify(flipped, "--as-kafka", "--clean", "--json").stdout)
+    [accepted] = document["accepted"]
+    assert (accepted["file"], accepted["position"], accepted["severity"]) == (str(log), 2126, "error")
+    # recovery cuts the log there
+    unclean = verify(flipped, "--as-kafka", "--unclean", "--json")
+    assert json.loads(unclean.stdout)["accepted"] == []
+    assert "accepted at load" not in verify(PLAIN, "--as-kafka", "--clean").stdout
 
 
 @pytest.mark.parametrize("clean", [True, False])

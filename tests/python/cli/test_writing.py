@@ -255,7 +255,7 @@ def test_truncate_without_yes_prints_the_plan_and_writes_nothing(log: Path) -> N
     assert files(log) == before
     for missing in (("truncate", log.with_name("no-0"), "--to", 5), ("apply-retention", log.with_name("no-0"))):
         for more in ((), ("--yes",)):
-            assert cordwood(*missing, *more)[0] == 1
+            assert cordwood(*missing, *more)[0] == 2
     assert not log.with_name("no-0").exists()
 
 

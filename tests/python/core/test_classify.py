@@ -10,7 +10,7 @@ import corpus
 import pytest
 
 import cordwood as cw
-from cordwood._core import _has_segments, _partition_name
+from cordwood._core import _has_segments, _partition_parts
 
 KINDS = {
     ".log": "log",
@@ -89,7 +89,7 @@ def test_a_partition_that_the_log_dir_lists_is_a_partition() -> None:
     for name in cw.LogDir(corpus.GOLDEN / "16-data-dir"):
         info = cw.classify(corpus.GOLDEN / "16-data-dir" / name)
         assert (info.kind, f"{info.topic}-{info.partition}") == ("partition", name)
-        assert _partition_name(name) == (info.topic, info.partition)
+        assert _partition_parts(name) == (info.topic, info.partition, "live")
 
 
 def test_a_writer_refuses_every_data_directory(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from cordwood.cli.exit_codes import FAILED, USAGE, UsageError, exit_code_of, say, stop_when_unread
+from cordwood.cli.moment import parse_time
 from cordwood.cli.settings import SETTINGS, settings
 from cordwood.cli.terminal import Column as Heading
 from cordwood.cli.terminal import print_json, print_table
@@ -23,7 +24,7 @@ from cordwood.spark.jobs.json_lines import Row, write_jsonl
 from cordwood.spark.jobs.outputs import new_output
 from cordwood.spark.jobs.progress import ExportWatch, tasks_watched
 from cordwood.spark.jobs.session import start
-from cordwood.times import FORMS, parse
+from cordwood.times import FORMS
 
 __all__ = ["run"]
 
@@ -309,7 +310,7 @@ def run(argv: Sequence[str]) -> int:
     except PySparkException as error:
         return _exit_code_of(errors.parse(error) or error)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the outermost handler: a message, no traceback)
-        return exit_code_of(error)
+        return exit_code_of(error, argv)
     finally:
         logging.getLogger().removeHandler(warnings)
     return code if isinstance(code, int) else 0
@@ -351,7 +352,7 @@ def _options(given: list[str] | None, since: str | None, until: str | None) -> d
             continue
         if any(name.lower() == other.lower() for other in options):
             raise UsageError(f"{flag} and --option {name}: expected one of them")
-        options[name] = parse(time)
+        options[name] = parse_time(flag, time)
     return options
 
 

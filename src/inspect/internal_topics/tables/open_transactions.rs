@@ -9,9 +9,10 @@ use super::super::schema::Kind::{Int16, Int32, Int64, Text, Time};
 use super::super::schema::{Struct, field};
 use super::errors::{LogError, LogErrors};
 use super::table::{Row, Table};
-use super::topic_logs::{TableOptions, damage_text, for_each_log};
+use super::topic_logs::{TableOptions, damage_text};
 use crate::dir::{LogDir, PathKind, classify};
 use crate::error::Result;
+use crate::fs::names::PartitionName;
 use crate::log::{Log, OnDamage, ScanOptions, ScanStep};
 use crate::record::BatchHeader;
 
@@ -36,7 +37,8 @@ static COLUMNS: Struct = Struct::shared(
 ///
 /// `start_time` and `last_time` are the largest timestamps of its first and of its last batch. `error` says if damage after its first
 /// offset may have destroyed its marker: then it may have ended, and its last records may be those of a later transaction. Without filters
-/// every partition is read; `options.topics` selects some, and `options.groups` has no effect.
+/// every partition is read; `options.topics` selects some, and `options.groups` has no effect. A partition of a data directory that cannot
+/// be opened or read is a row with only an error.
 ///
 /// *Cost*: walks the headers of the logs, and does not read the records. *Source*: `ProducerStateManager`; `TransactionsCommand`.
 ///
@@ -46,10 +48,21 @@ pub fn open_transactions(path: impl AsRef<Path>, options: &TableOptions) -> Resu
     let mut table = Table::new(&COLUMNS);
     if classify(path.as_ref())?.kind == PathKind::DataDirectory {
         let directory = Arc::new(LogDir::open(path, options.log.clone(), &[])?);
-        let mut lost = LogErrors::default();
-        let topics = options.topics.as_deref();
-        for_each_log(directory, topics, options, &mut lost, |log| add_log(&mut table, log, options))?;
-        table.extend(lost.into_iter().map(|error| error_row(None, &error)));
+        for (PartitionName { topic, partition, .. }, opened) in
+            directory.named_logs(options.topics.as_deref())
+        {
+            let unread = match opened {
+                Ok(log) => match add_log(&mut table, &log, options) {
+                    Ok(()) => continue,
+                    Err(error) if error.is_unreadable() => error,
+                    Err(error) => return Err(error),
+                },
+                Err(error) if error.ends_all() => return Err(error),
+                Err(error) => error,
+            };
+            let error = LogError { offset: None, text: unread.to_string() };
+            table.push(error_row(Some(&topic), Some(partition), &error));
+        }
     } else {
         add_log(&mut table, &Log::open(path, options.log.clone())?, options)?;
     }
@@ -96,8 +109,8 @@ fn add_log(table: &mut Table, log: &Log, options: &TableOptions) -> Result<()> {
         let error = damage
             .map(|offset| format!("it may have ended: its marker may be in the damage at offset {offset}"));
         table.push(vec![
-            topic(log),
-            partition(log),
+            topic_value(log.topic()),
+            partition_value(log.partition()),
             Value::Number(first.producer_id),
             Value::Number(last.producer_epoch.into()),
             Value::Number(first.base_offset),
@@ -108,7 +121,7 @@ fn add_log(table: &mut Table, log: &Log, options: &TableOptions) -> Result<()> {
             error.map_or(Value::Null, |error| Value::Text(error.into())),
         ]);
     }
-    table.extend(errors.into_iter().map(|error| error_row(Some(log), &error)));
+    table.extend(errors.into_iter().map(|error| error_row(log.topic(), log.partition(), &error)));
     Ok(())
 }
 
@@ -134,19 +147,19 @@ fn add_batch(open: &mut HashMap<i64, OpenTransaction>, header: BatchHeader) {
     open.records = open.records.saturating_add(count);
 }
 
-fn topic(log: &Log) -> Value<'static> {
-    log.topic().map_or(Value::Null, |topic| Value::Text(topic.to_owned().into()))
+fn topic_value(topic: Option<&str>) -> Value<'static> {
+    topic.map_or(Value::Null, |topic| Value::Text(topic.to_owned().into()))
 }
 
-fn partition(log: &Log) -> Value<'static> {
-    log.partition().map_or(Value::Null, |partition| Value::Number(partition.into()))
+fn partition_value(partition: Option<i32>) -> Value<'static> {
+    partition.map_or(Value::Null, |partition| Value::Number(partition.into()))
 }
 
 /// A row of which only the log, the first offset that is missing and the error are known.
-fn error_row(log: Option<&Log>, error: &LogError) -> Row {
+fn error_row(topic: Option<&str>, partition: Option<i32>, error: &LogError) -> Row {
     let value = |name| match name {
-        "topic" => log.map_or(Value::Null, topic),
-        "partition" => log.map_or(Value::Null, partition),
+        "topic" => topic_value(topic),
+        "partition" => partition_value(partition),
         "first_offset" => error.offset.map_or(Value::Null, Value::Number),
         "error" => Value::Text(error.text.clone().into()),
         _ => Value::Null,

@@ -1,0 +1,88 @@
+"""`cordwood copy` and `cordwood carve`: ranges of times, copies that are continued, destinations."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import corpus
+import pytest
+from commands import cordwood
+
+import cordwood as cw
+
+SMALL = corpus.partition("01-small").path
+
+
+def recent(path: Path) -> Path:
+    """A log with a record of three hours ago, and one of now."""
+    now = time.time_ns() // 1_000_000
+    with cw.LogWriter(path) as writer:
+        writer.append(b"old", timestamp=now - 3 * 3_600_000)
+        writer.append(b"new", timestamp=now)
+    return path
+
+
+def begun(source: Path, destination: Path, **times: int) -> None:
+    """Begin a copy, and stop before it is complete."""
+
+    def stop(_done: int, _total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cw.copy(source, destination, progress=stop, **times)
+    assert list(destination.rglob(".cordwood.copy"))
+
+
+@pytest.mark.parametrize("is_directory", [False, True])
+def test_a_copy_of_a_relative_range_is_continued_by_the_same_words(tmp_path: Path, is_directory: bool) -> None:
+    (tmp_path / "data").mkdir()
+    partition = recent(tmp_path / "data" / "orders-0")
+    (tmp_path / "data" / "meta.properties").write_text("version=1\nbroker.id=1\n")
+    source = tmp_path / "data" if is_directory else partition
+    start = time.time_ns() // 1_000_000 - 7_200_000
+    begun(source, tmp_path / "copy", start_time=start)
+    done = cordwood("copy", source, tmp_path / "copy", "--since", "-2h")
+    assert done.returncode == 0, done.stderr
+    assert f"which began with --since {start} (" in done.stderr.decode()
+    log = cw.Log(tmp_path / "copy" / "orders-0" if is_directory else tmp_path / "copy")
+    assert [record.value for record in log.records()] == [b"new"]
+    assert not list((tmp_path / "copy").rglob(".cordwood.copy"))
+
+
+def test_another_range_is_refused(tmp_path: Path) -> None:
+    source = recent(tmp_path / "orders-0")
+    begun(source, tmp_path / "copy", start_time=1_700_000_000_000)
+    for words in (["--since", "2024-05-01"], ["--until", "now"], []):
+        done = cordwood("copy", source, tmp_path / "copy", *words)
+        assert done.returncode == 2
+        assert "the unfinished copy of another range (start time 1700000000000)" in done.stderr.decode()
+    # what it names continues it
+    assert cordwood("copy", source, tmp_path / "copy", "--since", "1700000000000").returncode == 0
+
+
+def test_carve_writes_nothing_into_its_source(tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.mkdir()
+    (image / "raw").write_bytes(next(SMALL.glob("*285.log")).read_bytes())
+    (tmp_path / "link").symlink_to(image)
+    for into in (image / "found", image, tmp_path / "link" / "found"):
+        done = cordwood("carve", image, "--into", into)
+        assert (done.returncode, done.stdout) == (2, b"")
+        assert "--into: expected " in done.stderr.decode()
+    assert [path.name for path in image.iterdir()] == ["raw"]
+    assert cordwood("carve", image / "raw", "--into", image / "found").returncode == 0
+
+
+def test_a_copy_of_a_compacted_partition_has_the_findings_of_its_source(tmp_path: Path) -> None:
+    """The cleaner's checkpoint is in the data directory, and the copy of one partition has none."""
+    source = corpus.GOLDEN / "16-data-dir" / "rivers.compact-0"
+    assert cw.verify(source).findings == []
+    cw.copy(source, tmp_path / "rivers.compact-0")
+    assert cw.verify(tmp_path / "rivers.compact-0").findings == []
+    again = cw.copy(tmp_path / "rivers.compact-0", tmp_path / "again")
+    assert (cw.verify(again.path).findings, again.warnings) == ([], [])
+    # run again, it compares
+    assert cw.copy(source, tmp_path / "rivers.compact-0").bytes_written == 0
+    plain = cw.copy(SMALL, tmp_path / "plain-0")
+    assert not Path(plain.path, ".cordwood.cleaned").exists()
