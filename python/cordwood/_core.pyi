@@ -2,7 +2,8 @@
 
 Terms: an *offset* is logical and absolute; a *position* is in bytes from the start of a `.log` file (or of the file
 that the text names); a *timestamp* is in milliseconds since the epoch, -1 if there is none. Ranges are half-open,
-`[start, end)`. Results are immutable objects with attributes. Only `LogWriter` and the index writers write to files.
+`[start, end)`. Results are immutable objects with attributes. Only `LogWriter`, `Position.commit` and the index writers
+write to files.
 
 An argument of the wrong type is a `TypeError`, a value that is not allowed is a `ConfigError`; both name the argument.
 Any method that reads or writes files can raise an `OSError`. One that reads a log can also raise a `CorruptLogError`,
@@ -73,6 +74,8 @@ from cordwood._stubs.plans import RecoveryRefusal as RecoveryRefusal
 from cordwood._stubs.plans import RetentionPlan as RetentionPlan
 from cordwood._stubs.plans import SegmentSplit as SegmentSplit
 from cordwood._stubs.plans import plan_retention as plan_retention
+from cordwood._stubs.positions import CommittedOffset as CommittedOffset
+from cordwood._stubs.positions import Position as Position
 from cordwood._stubs.profile import _Profiler as _Profiler
 from cordwood._stubs.rebuild import DerivedFile as DerivedFile
 from cordwood._stubs.rebuild import RebuildReport as RebuildReport
@@ -120,6 +123,7 @@ __all__ = [
     "CarvedPiece",
     "CarvedRun",
     "ClusterMetadata",
+    "CommittedOffset",
     "CopyReport",
     "DamagedRange",
     "DerivedFile",
@@ -150,6 +154,7 @@ __all__ = [
     "OtherForm",
     "PathInfo",
     "PlannedSegment",
+    "Position",
     "RebuildReport",
     "RebuiltIndex",
     "Record",

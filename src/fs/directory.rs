@@ -232,6 +232,15 @@ impl Directory {
         }
     }
 
+    /// Opens a directory in this one; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also if the entry is not a directory.
+    pub fn existing_folder(&self, name: &str) -> Result<Option<Self>> {
+        let folder = self.folder.existing_folder(name).map_err(self.fail(name, IoAction::Open))?;
+        Ok(folder.map(|folder| Self { folder, path: self.path_of(name) }))
+    }
+
     /// Opens a directory in this one, which is created if it does not exist. Its name is durable after [`Directory::sync`].
     ///
     /// # Errors

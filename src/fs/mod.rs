@@ -72,6 +72,8 @@ trait Folder: Debug + Send + Sync {
     fn link(&self, from: &str, folder: &dyn Folder, to: &str) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
+    /// Opens the directory with this name; `None` if there is none.
+    fn existing_folder(&self, name: &str) -> io::Result<Option<Arc<dyn Folder>>>;
     /// Opens the directory with this name, which is created if it does not exist.
     fn folder(&self, name: &str) -> io::Result<Arc<dyn Folder>>;
     /// Removes the empty directory with this name.

@@ -126,6 +126,14 @@ impl Folder for SystemFolder {
         Ok(rustix::fs::unlinkat(&self.0, name, rustix::fs::AtFlags::empty())?)
     }
 
+    fn existing_folder(&self, name: &str) -> io::Result<Option<Arc<dyn Folder>>> {
+        match self.open_folder(name) {
+            Ok(folder) => Ok(Some(Arc::new(folder))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     fn folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
         match rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(0o755)) {
             Ok(()) | Err(Errno::EXIST) => Ok(Arc::new(self.open_folder(name)?)),

@@ -10,6 +10,7 @@ use super::arguments::{self, Defaulted, LEFT_OUT, optional, wrong_type};
 use super::enter::enter;
 use super::handle::{LogHandle, log_options};
 use super::keywords::Keywords;
+use super::position::PyPosition;
 use super::results::{PyLocation, PyOffsetGap, PyTimestampOffset};
 use super::scan::{PyRecords, PyScan, Source};
 use super::segment::PySegments;
@@ -269,6 +270,19 @@ impl PyLog {
         let options = keywords.committed_ranges()?;
         keywords.finish()?;
         Ok(self.read(py, |log| log.plan(max_bytes, &options))?.into_iter().map(Into::into).collect())
+    }
+
+    #[doc = stub_doc!(Log.position)]
+    fn position(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<PyPosition> {
+        let name = arguments::text("name", "the name of a position, a str", name)?;
+        self.read(py, |log| log.position(&name).map(drop))?;
+        Ok(PyPosition::new(self.handle(), name))
+    }
+
+    #[doc = stub_doc!(Log.positions)]
+    fn positions(&self, py: Python<'_>) -> PyResult<Vec<PyPosition>> {
+        let found = self.read(py, |log| log.positions())?;
+        Ok(found.iter().map(|position| PyPosition::new(self.handle(), position.name().to_owned())).collect())
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

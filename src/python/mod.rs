@@ -36,6 +36,7 @@ mod lookup_targets;
 mod names;
 mod plan;
 mod plan_reader;
+mod position;
 mod profile;
 mod rebuild;
 mod record;
@@ -107,6 +108,8 @@ mod core_module {
     };
     #[pymodule_export]
     use super::plan_reader::{PyStream, PyTaskReader};
+    #[pymodule_export]
+    use super::position::{PyCommittedOffset, PyPosition};
     #[pymodule_export]
     use super::profile::PyProfiler;
     #[pymodule_export]

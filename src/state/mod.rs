@@ -8,6 +8,7 @@
 //! | `.cordwood.checkpoint`, `.cordwood.durable` | `checkpoint` |
 //! | `.cordwood.clean` | `clean_marker` |
 //! | `.cordwood.copy` | `copy_journal` |
+//! | `.cordwood.positions/<name>` | [`positions`] |
 //! | `.cordwood.truncations` | `truncation_count` |
 //! | `../*-offset-checkpoint` | `offset_checkpoint`, in the format of `checkpoint_file` |
 //! | `../meta.properties`, `../.kafka_cleanshutdown` | `data_directory` |
@@ -22,6 +23,7 @@ pub(crate) mod data_directory;
 pub mod leader_epochs;
 pub(crate) mod offset_checkpoint;
 pub mod partition_metadata;
+pub mod positions;
 pub mod producers;
 pub(crate) mod truncation_count;
 

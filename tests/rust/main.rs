@@ -73,6 +73,7 @@ mod log {
     mod plans_beside_gaps;
     #[cfg(feature = "crash-disk")]
     mod poisoned_readers;
+    mod positions;
     mod refresh;
     mod searches;
     mod start_offsets;

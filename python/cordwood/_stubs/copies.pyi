@@ -88,7 +88,7 @@ def copy(
     copied or made, so that Kafka opens the copy without recovery; that the cleaner had cleaned the source is noted in
     the copy, where missing offsets are no gap then. With a whole metadata log of a cluster also its
     snapshots and `quorum-state`. The checksum of each batch is verified, and what was written is read back from the
-    disk and compared.
+    disk and compared. Positions (`Log.position`) are not copied: they say what has been done with the source.
 
     The source may be in use. The copy of a partition is as of the moment when this call opened it: what is appended
     later is not in it, and any other change is a `LogChangedError`. After it, call again: what was copied is used.

@@ -17,6 +17,7 @@ from cordwood._stubs.arguments import (
     Times,
     TimestampUnit,
 )
+from cordwood._stubs.positions import Position
 from cordwood._stubs.scan import Records, Scan
 from cordwood._stubs.segments import Segments, Split
 
@@ -352,6 +353,23 @@ class Log:
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> sum(log.scan(split=split).to_arrow().num_rows for split in log.plan(100_000))
         1500
+        """
+
+    def position(self, name: str) -> Position:
+        """Return the position of a consumer, whose committed offset is kept inside the partition directory.
+
+        *name*: 1 to 249 characters of `a-z A-Z 0-9 . _ -`, as a topic's; neither `.` nor `..`. Nothing is read or
+        written here. *Errors*: `ConfigError` for another name.
+
+        >>> position = cw.Log("tests/golden/01-plain/orders-0").position("billing")
+        >>> position.name, position.offset
+        ('billing', None)
+        """
+    def positions(self) -> list[Position]:
+        """Return the positions with a committed offset, as of now and sorted by name.
+
+        >>> cw.Log("tests/golden/01-plain/orders-0").positions()
+        []
         """
 
 @final

@@ -35,6 +35,7 @@ HEADINGS = {
     "groups": LOOK,
     "transactions": LOOK,
     "metadata": LOOK,
+    "positions": LOOK,
     "report": LOOK,
     "completion": LOOK,
     "copy": MEND,

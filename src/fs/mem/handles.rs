@@ -148,6 +148,15 @@ impl Folder for MemoryFolder {
         )
     }
 
+    fn existing_folder(&self, name: &str) -> io::Result<Option<Arc<dyn Folder>>> {
+        self.disk.lock().read_fails()?;
+        match self.node(name) {
+            Some(Node::Folder(folder)) => Ok(Some(Arc::new(Self { disk: self.disk.clone(), folder }))),
+            Some(Node::File(_)) => Err(Errno::NOTDIR.into()),
+            None => Ok(None),
+        }
+    }
+
     fn folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
         let folder = match self.node(name) {
             Some(Node::Folder(folder)) => folder,

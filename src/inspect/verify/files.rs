@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use super::rule::{Rule, Severity};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::{Directory, FileType, PartitionLocks};
 use crate::log::{CLEANED_BEFORE, Log, Replacement};
@@ -11,6 +11,7 @@ use crate::state::checkpoint::{CHECKPOINT, DURABLE};
 use crate::state::clean_marker::CLEAN;
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::partition_metadata::PARTITION_METADATA;
+use crate::state::positions::{self, CommittedOffset, POSITIONS};
 use crate::state::truncation_count::TRUNCATIONS;
 use crate::writer::QUARANTINE;
 
@@ -47,6 +48,10 @@ pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Find
     let is_copy = copy.is_some();
     findings.extend(copy);
     for (name, file_type) in &entries {
+        if name == POSITIONS && *file_type == FileType::Directory {
+            findings.extend(damaged_positions(directory)?);
+            continue;
+        }
         let is_file = matches!(file_type, FileType::RegularFile | FileType::Unknown);
         let Some(parsed) = SegmentFileName::parse(name) else {
             findings.extend(other(directory, name, *file_type, is_file)?);
@@ -96,6 +101,22 @@ fn staged(directory: &Directory, name: &str, stage: Stage, replacement: &Replace
         }
         _ => finding,
     }
+}
+
+/// Positions of consumers that cannot be read.
+fn damaged_positions(directory: &Directory) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for name in positions::names(directory)? {
+        match CommittedOffset::read(directory, &name) {
+            Err(Error::Corrupt { place, expected, found }) => {
+                let rule = Rule::PositionUnreadable;
+                findings.push(Finding::new(rule, directory.path(), place.file, expected, found));
+            }
+            Err(error) => findings.push(super::unreadable(directory.path(), error)?),
+            Ok(_) => {}
+        }
+    }
+    Ok(findings)
 }
 
 /// A file or directory that is no segment's.

@@ -213,6 +213,9 @@ rules! {
 
     /// A `.cordwood.*` file that cannot be read.
     WriterFileUnreadable = "writer_file_unreadable", Warning, Remedy::Recover, "ignores the file";
+    /// A position of a consumer (`.cordwood.positions/`) that cannot be read.
+    PositionUnreadable = "position_unreadable", Warning,
+        Remedy::Manual("commit the consumer's offset again, or remove the file"), "ignores the directory";
     /// A log that ends below the offset up to which a writer synced it.
     LostEnd = "lost_end", Error, Remedy::Manual("restore the records after the log end from a copy"), "ignores the file";
     /// Segments that are missing or have another size than when the writer closed the log.

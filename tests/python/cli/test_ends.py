@@ -17,6 +17,7 @@ import typer
 from commands import cordwood, environment, run_with
 from scripts import write_script
 
+import cordwood as cw
 from cordwood.cli.app import app
 from cordwood.cli.commands import HEADINGS
 from cordwood.cli.exit_codes import SKIPPING_DAMAGE
@@ -43,6 +44,7 @@ PRINTING: list[tuple[list[object], bool]] = [
     (["transactions", DATA], False),
     (["metadata", DATA], False),
     (["metadata", DATA, "records", "--format", "csv"], True),
+    (["positions", "{committed}"], False),
     (["report", SMALL, "-o", "-"], True),
     (["completion", "bash"], True),
     (["copy", SMALL, "{new}"], False),
@@ -68,7 +70,12 @@ PRINTING: list[tuple[list[object], bool]] = [
 @pytest.mark.parametrize(("words", "is_stream"), PRINTING)
 def test_a_closed_pipe_ends_every_command_quietly(tmp_path: Path, words: list[object], is_stream: bool) -> None:
     def arguments(name: str) -> tuple[object, ...]:
-        return tuple(str(tmp_path / name) if word == "{new}" else word for word in words)
+        paths = {"{new}": str(tmp_path / name), "{committed}": str(committed)}
+        return tuple(paths.get(str(word), word) for word in words)
+
+    committed = tmp_path / "committed-0"
+    shutil.copytree(SMALL, committed)
+    cw.Log(committed).position("billing").commit(5)
 
     expected = cordwood(*arguments("new-0"))
     assert expected.stdout

@@ -119,6 +119,17 @@ def test_an_empty_log(kafka: KafkaClasses, tmp_path: Path) -> None:
     assert account["log_end_offset"] == 0
 
 
+def test_positions_of_consumers(kafka: KafkaClasses, tmp_path: Path) -> None:
+    settings = {"segment.bytes": 5000, "index.interval.bytes": 300, "retention.ms": -1}
+    partition = tmp_path / "t-0"
+    assert write_with_cordwood(partition, settings, scenarios.appends(3, 60, "rising")).errors() == []
+    for name, offset in (("billing", 7), ("00000000000000000000.log", 9), ("x.swap", 1), ("x.deleted", 2)):
+        cw.Log(partition).position(name).commit(offset)
+    assert_kafka_agrees(kafka, partition, settings)
+    found = {position.name: position.offset for position in cw.Log(partition).positions()}
+    assert found == {"00000000000000000000.log": 9, "billing": 7, "x.deleted": 2, "x.swap": 1}
+
+
 @pytest.mark.parametrize("start", [1, 25, 60])
 def test_a_log_whose_start_was_moved(kafka: KafkaClasses, tmp_path: Path, start: int) -> None:
     settings = {"segment.bytes": 1500, "retention.ms": -1}

@@ -48,6 +48,7 @@ mod model;
 #[path = "../support/naive/mod.rs"]
 mod naive;
 mod nested;
+mod positions;
 mod script;
 mod seeded_bugs;
 mod shortened;

@@ -1,0 +1,58 @@
+"""Positions of consumers in a log."""
+
+from typing import final
+
+@final
+class Position:
+    """The position of a consumer in a log: the offset of the next record that it will process. Made by `Log.position`.
+
+    It is a file inside the partition directory, `.cordwood.positions/` and the name, which Kafka ignores and `cw.copy`
+    leaves out. It is not Kafka's offset of a consumer group, which is in the topic `__consumer_offsets`.
+
+    Any number of processes may read and commit. Of several commits the last one counts. A position is not changed when
+    the log is truncated or when retention deletes records: the committed offset may then be outside the log, and
+    reading from it is an `OffsetOutOfRangeError`.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name."""
+    @property
+    def offset(self) -> int | None:
+        """The committed offset; `None` before the first commit. It is read from the file each time.
+
+        *Errors*: `CorruptLogError` if the file is damaged or of another format.
+        """
+    @property
+    def committed(self) -> CommittedOffset | None:
+        """The committed offset and the time of the commit; `None` before the first commit. *Errors*: as `offset`."""
+    def commit(self, offset: int) -> None:
+        """Commit an offset: that of the last processed record, plus 1. It is durable when this returns.
+
+        A reader, also after a crash, finds the offset committed before or this one. It may be lower than the one
+        before. It must be in the log as it is now: at or above the log start offset, and at most the log end offset.
+
+        *Cost*: two syncs of the disk. *Errors*: `OffsetOutOfRangeError`; `LockedError` if commits of other processes
+        take more than 10 seconds.
+
+        >>> import shutil, tempfile
+        >>> path = shutil.copytree("tests/golden/01-plain/orders-0", tempfile.mkdtemp() + "/orders-0")
+        >>> position = cw.Log(path).position("billing")
+        >>> position.commit(1500)
+        >>> position.offset
+        1500
+        >>> position.commit(1501)
+        Traceback (most recent call last):
+        cordwood.errors.OffsetOutOfRangeError: offset 1501 is outside ...
+        """
+
+@final
+class CommittedOffset:
+    """What is committed under the name of a `Position`."""
+
+    @property
+    def offset(self) -> int:
+        """The offset of the next record to process."""
+    @property
+    def timestamp(self) -> int:
+        """The time of the commit, in milliseconds since the epoch."""

@@ -1,0 +1,268 @@
+"""Positions of consumers: commits of several processes, kills between them, damage, and what leaves them alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import corpus
+import pytest
+from scripts import Command, run, write_script
+
+import cordwood as cw
+
+FOLDER = ".cordwood.positions"
+
+# Commits rising numbers of its own residue class, and prints each before and after the commit.
+COMMITTER = """
+import os, sys
+import cordwood as cw
+
+path, first, step = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+position = cw.Log(path).position("billing")
+offset = first
+while True:
+    os.write(1, b"begin %d\\n" % offset)
+    position.commit(offset)
+    os.write(1, b"done %d\\n" % offset)
+    offset += step
+"""
+
+
+def new_log(path: Path, records: int) -> Path:
+    with cw.LogWriter(path, flush="none") as writer:
+        writer.append_many([cw.Record(value=b"v")] * records)
+    return path
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+def test_a_committed_offset_is_there_in_other_logs_and_in_other_processes(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    path = new_log(tmp_path / "orders-0", 10)
+    position = cw.Log(path).position("billing")
+    assert (position.name, position.offset, position.committed) == ("billing", None, None)
+    before = time.time() * 1000 - 1
+    position.commit(4)
+    assert position.offset == 4
+    committed = position.committed
+    assert committed is not None
+    assert committed.offset == 4
+    assert before <= committed.timestamp <= time.time() * 1000
+    assert repr(committed) == f"CommittedOffset(offset=4, timestamp={committed.timestamp})"
+    text = "import sys, cordwood as cw\ncw.Log(sys.argv[1]).position('billing').commit(7)\n"
+    run(write_script(tmp_path, text), path, env=script_environment)
+    assert position.offset == 7
+    assert [other.name for other in cw.Log(path).positions()] == ["billing"]
+
+
+def test_wrong_names_and_offsets_are_named(tmp_path: Path) -> None:
+    path = new_log(tmp_path / "orders-0", 10)
+    log = cw.Log(path)
+    for name in ("", ".", "..", "a/b", "a~", "x" * 250, "é"):
+        with pytest.raises(cw.ConfigError, match="name: expected 1 to 249 characters") as raised:
+            log.position(name)
+        assert raised.value.argument == "name"
+    with pytest.raises(TypeError, match="name"):
+        log.position(7)  # type: ignore[arg-type]
+    with pytest.raises(cw.OffsetOutOfRangeError, match="offset 11 is outside") as outside:
+        log.position("billing").commit(11)
+    assert (outside.value.offset, outside.value.log_start_offset, outside.value.log_end_offset) == (11, 0, 10)
+    with pytest.raises(cw.OffsetOutOfRangeError, match="offset -1 is outside"):
+        log.position("billing").commit(-1)
+    with pytest.raises(TypeError, match="offset"):
+        log.position("billing").commit(1.5)  # type: ignore[arg-type]
+    assert not (path / FOLDER).exists()
+
+
+def test_reading_a_position_writes_nothing(tmp_path: Path) -> None:
+    path = Path(shutil.copytree(corpus.partition("01-plain").path, tmp_path / "orders-0"))
+    before = files(path)
+    log = cw.Log(path)
+    assert (log.position("billing").offset, log.positions()) == (None, [])
+    assert files(path) == before
+    log.position("billing").commit(3)
+    before = files(path)
+    assert [position.offset for position in log.positions()] == [3]
+    assert files(path) == before
+    assert {name for name in before if name.startswith(FOLDER)} == {f"{FOLDER}/billing", f"{FOLDER}/~lock"}
+
+
+def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path, command: Command) -> None:
+    path = new_log(tmp_path / "orders-0", 10)
+    log = cw.Log(path)
+    log.position("billing").commit(4)
+    log.position("audit").commit(9)
+    assert cw.verify(path).findings == []
+    file = path / FOLDER / "billing"
+    whole = file.read_bytes()
+    for contents in (b"", whole[:-1], whole.replace(b"4", b"5", 1), b"5\n", b'{"offset": 4}\n', whole * 2, b"x" * 9000):
+        file.write_bytes(contents)
+        with pytest.raises((cw.CorruptLogError, OSError), match="billing"):
+            _ = log.position("billing").offset
+    file.write_bytes(b"")
+    assert [(finding.code, finding.severity, finding.file) for finding in cw.verify(path).findings] == [
+        ("position_unreadable", "warning", str(file))
+    ]
+    code, out, error = command("positions", path)
+    assert code == 1
+    assert "audit" in out
+    assert str(file) in error
+    log.position("billing").commit(5)
+    assert log.position("billing").offset == 5
+
+
+def test_the_command_lists_offset_lag_and_time(tmp_path: Path, command: Command) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    path = new_log(data / "orders-0", 10)
+    new_log(data / "orders-1", 1)
+    assert command("positions", path)[0] == 1
+    log = cw.Log(path)
+    log.position("billing").commit(4)
+    log.position("audit").commit(10)
+    with cw.LogWriter(path) as writer:
+        writer.roll()
+        for _ in range(5):
+            writer.append(b"v")
+        writer.delete_before(10)
+        log.position("audit").commit(13)
+        writer.truncate_to(12)
+    code, out, error = command("positions", path, "--json")
+    assert (code, error) == (0, "")
+    rows = json.loads(out)["positions"]
+    assert [(row["name"], row["offset"], row["log_end_offset"], row["lag"]) for row in rows] == [
+        ("audit", 13, 12, -1),
+        ("billing", 4, 12, 8),
+    ]
+    committed = log.position("billing").committed
+    assert committed is not None
+    assert rows[1]["timestamp"] == committed.timestamp
+    code, out, _ = command("positions", path)
+    assert code == 0
+    assert all(
+        word in out
+        for word in (
+            "billing",
+            "audit",
+            "lag",
+            "above the log end offset",
+            "below the log start offset, 10",
+            "2 positions",
+        )
+    )
+    code, out, _ = command("positions", data, "--json")
+    assert code == 0
+    assert [(row["partition"], row["name"]) for row in json.loads(out)["positions"]] == [
+        ("orders-0", "audit"),
+        ("orders-0", "billing"),
+    ]
+
+
+def test_commits_of_processes_that_are_killed_are_never_torn_and_never_lost(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    path = new_log(tmp_path / "orders-0", 200_000)
+    script = write_script(tmp_path, COMMITTER)
+    position = cw.Log(path).position("billing")
+    choose = random.Random(18)
+    before, commits = None, 0
+    for generation in range(5):
+        running = []
+        for number in range(3):
+            words = [sys.executable, str(script), str(path), str(10_000 * (generation + 1) + number), "3"]
+            running.append(subprocess.Popen(words, stdout=subprocess.PIPE, env=script_environment))
+        reads = [process.stdout.readline for process in running if process.stdout is not None]
+        heard = [b""] * 3
+        for _ in range(choose.randrange(10, 40)):
+            heard = [before_it + read() for before_it, read in zip(heard, reads, strict=True)]
+            # a reader beside them never sees a torn file
+            _ = position.offset
+        allowed, acknowledged = set(), 0
+        for process in running:
+            process.kill()
+        for number, process in enumerate(running):
+            told = heard[number] + process.communicate()[0]
+            begun = [10_000 * (generation + 1) + number]
+            begun += [int(line.split()[1]) for line in told.splitlines() if line.startswith(b"begin")]
+            done = [int(line.split()[1]) for line in told.splitlines() if line.startswith(b"done")]
+            acknowledged += len(done)
+            # of each process, the last commit that was acknowledged, and the one that was not
+            allowed |= {begun[-1], *done[-1:]}
+        assert position.offset in (allowed if acknowledged else allowed | {before})
+        before = position.offset
+        commits += acknowledged
+    assert commits > 50
+    position.commit(1)
+    assert {file.name for file in (path / FOLDER).iterdir()} == {"billing", "~lock"}
+
+
+def test_a_kill_between_commits_of_one_process_loses_no_acknowledged_offset(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    path = new_log(tmp_path / "orders-0", 200_000)
+    script = write_script(tmp_path, COMMITTER)
+    position = cw.Log(path).position("billing")
+    choose = random.Random(19)
+    for generation in range(8):
+        words = [sys.executable, str(script), str(path), str(20_000 * generation), "1"]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, env=script_environment) as process:
+            assert process.stdout is not None
+            for _ in range(choose.randrange(2, 60)):
+                process.stdout.readline()
+            process.send_signal(signal.SIGKILL)
+            told = process.stdout.read().splitlines()
+        done = [int(line.split()[1]) for line in told if line.startswith(b"done")]
+        if done:
+            assert position.offset in {done[-1], done[-1] + 1}
+
+
+def test_a_copy_has_no_positions(tmp_path: Path) -> None:
+    path = new_log(tmp_path / "orders-0", 10)
+    cw.Log(path).position("billing").commit(4)
+    cw.copy(path, tmp_path / "copy-0")
+    assert cw.Log(tmp_path / "copy-0").positions() == []
+    assert not (tmp_path / "copy-0" / FOLDER).exists()
+
+
+def test_repair_recovery_and_the_writer_leave_positions_alone(tmp_path: Path) -> None:
+    path = new_log(tmp_path / "orders-0", 10)
+    cw.Log(path).position("billing").commit(4)
+    before = {name: contents for name, contents in files(path).items() if name.startswith(FOLDER)}
+    assert cw.classify(path).kind == "partition"
+    assert cw.plan_kafka_load(path, clean=False, recovery_point=0).failure is None
+    assert cw.repair(path).actions == []
+    with (path / "00000000000000000000.log").open("ab") as file:
+        file.write(b"torn")
+    (path / ".cordwood.clean").unlink()
+    with cw.LogWriter(path) as writer:
+        assert writer.recovery is not None
+        writer.append(b"next")
+    assert {name: contents for name, contents in files(path).items() if name.startswith(FOLDER)} == before
+    with cw.LogWriter(path) as writer:
+        assert writer.recovery is None
+
+
+def test_a_forked_child_commits_too_and_a_position_is_not_pickled(tmp_path: Path) -> None:
+    path = new_log(tmp_path / "orders-0", 10)
+    position = cw.Log(path).position("billing")
+    position.commit(1)
+    child = os.fork()
+    if child == 0:
+        position.commit(2)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert position.offset == 2
+    with pytest.raises(TypeError):
+        pickle.dumps(position)

@@ -1,0 +1,156 @@
+//! Committed positions after a crash, after a failed operation and with damage.
+
+use std::collections::BTreeSet;
+
+use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk, Survivors};
+use cordwood::fs::seeded_bugs::{SeededBug, seed};
+use cordwood::log::Position;
+use cordwood::{Error, Log, LogOptions};
+
+use crate::batches::{BatchV2, Rec};
+use crate::script::NOW;
+
+const NAMES: [&str; 2] = ["billing", "a.tmp"];
+
+/// A disk with a log that ends at this offset.
+fn disk(end: i64) -> MemoryDisk {
+    let disk = MemoryDisk::new(16);
+    let batch = (0..end).fold(BatchV2::new(0), |batch, _| batch.record(Rec::at(NOW).value("v")));
+    disk.put("00000000000000000000.log", &batch.build().bytes);
+    disk
+}
+
+fn position(disk: &MemoryDisk, name: &str) -> Position {
+    let log = Log::open_in(disk.directory("/orders-0"), LogOptions::default()).unwrap();
+    log.position(name).unwrap()
+}
+
+fn commit(disk: &MemoryDisk, name: &str, offset: i64) -> cordwood::Result<()> {
+    position(disk, name).commit(offset)
+}
+
+fn offset(disk: &MemoryDisk, name: &str) -> Option<i64> {
+    position(disk, name).committed().unwrap().map(|committed| committed.offset)
+}
+
+/// Commits to two positions, and calls a function for every image of a crash, with the offset that was acknowledged last and the
+/// one that is being committed.
+fn crash(mut check: impl FnMut(&MemoryDisk, &[Option<i64>; 2], &[Option<i64>; 2])) -> usize {
+    let disk = disk(10);
+    let mut seen = BTreeSet::new();
+    let mut acknowledged = [None; 2];
+    for (round, position) in [0, 1, 0, 0, 1, 0, 1, 1, 0, 0].into_iter().enumerate() {
+        let round = i64::try_from(round).unwrap();
+        disk.record();
+        commit(&disk, NAMES[position], round).unwrap();
+        let points: Vec<_> = disk.recorded().into_iter().map(|(_, point)| point).collect();
+        let before = acknowledged;
+        acknowledged[position] = Some(round);
+        for (number, point) in points.iter().enumerate() {
+            for survivors in point.survivors(20, number as u64) {
+                let image = point.image(survivors);
+                seen.insert(image.hash());
+                check(&image.disk(), &before, &acknowledged);
+            }
+        }
+        let point = disk.crash_point();
+        for survivors in point.survivors(20, 1) {
+            let image = point.image(survivors);
+            seen.insert(image.hash());
+            check(&image.disk(), &acknowledged, &acknowledged);
+        }
+    }
+    seen.len()
+}
+
+#[test]
+fn an_acknowledged_commit_survives_every_crash_and_another_one_is_old_or_new() {
+    let images = crash(|disk, before, after| {
+        for (number, name) in NAMES.into_iter().enumerate() {
+            let found = offset(disk, name);
+            assert!(
+                found == before[number] || found == after[number],
+                "{name}: {found:?}, {before:?}, {after:?}"
+            );
+        }
+        // what the crash has left is no obstacle
+        commit(disk, NAMES[0], 10).unwrap();
+        assert_eq!(offset(&disk.crash_point().image(Survivors::None).disk(), NAMES[0]), Some(10));
+    });
+    assert!(images > 60, "{images}");
+}
+
+#[test]
+fn a_rename_without_a_sync_of_the_directory_is_noticed() {
+    seed(Some(SeededBug::NoDirectorySyncOnRename));
+    let mut lost = 0;
+    crash(|disk, before, after| {
+        for (number, name) in NAMES.into_iter().enumerate() {
+            let found = offset(disk, name);
+            lost += usize::from(found != before[number] && found != after[number]);
+        }
+    });
+    seed(None);
+    assert!(lost > 0);
+}
+
+#[test]
+fn a_failed_operation_leaves_the_old_or_the_new_offset_and_the_next_commit_works() {
+    for kind in [FaultKind::InputOutput, FaultKind::NoSpace, FaultKind::ShortWrite, FaultKind::Killed] {
+        for at in 0.. {
+            let disk = disk(10);
+            commit(&disk, "billing", 1).unwrap();
+            disk.set_fault(Some(Fault { at, kind, forever: false }));
+            let done = commit(&disk, "billing", 2);
+            let is_over = disk.fault_is_over();
+            disk.set_fault(None);
+            let found = offset(&disk, "billing");
+            match done {
+                Ok(()) => assert_eq!(found, Some(2), "{kind:?} {at}"),
+                Err(_) => assert!(matches!(found, Some(1 | 2)), "{kind:?} {at}: {found:?}"),
+            }
+            commit(&disk, "audit", 3).unwrap();
+            let files: Vec<_> = disk.shown().files().into_iter().map(|(name, _)| name).collect();
+            let expected =
+                [".cordwood.positions/audit", ".cordwood.positions/billing", "00000000000000000000.log"];
+            let files: Vec<_> =
+                files.iter().map(String::as_str).filter(|name| !name.ends_with("~lock")).collect();
+            assert_eq!(files, expected, "{kind:?} {at}");
+            if !is_over {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_and_every_cut_is_an_error_that_names_the_file() {
+    let disk = disk(10);
+    commit(&disk, "billing", 7).unwrap();
+    let directory = disk.directory("/orders-0");
+    let folder = directory.existing_folder(".cordwood.positions").unwrap().unwrap();
+    let whole = folder.read_small("billing", 4096).unwrap().unwrap();
+    let mut damaged: Vec<Vec<u8>> = (0..whole.len()).map(|end| whole[..end].to_vec()).collect();
+    for position in 0..whole.len() {
+        for bit in 0..8 {
+            let mut flipped = whole.clone();
+            flipped[position] ^= 1 << bit;
+            damaged.push(flipped);
+        }
+    }
+    damaged.extend([
+        b"1234\n".to_vec(),
+        b"0\n1\nbilling 1234\n".to_vec(),
+        vec![0; 64],
+        [&whole[..], b"\n"].concat(),
+    ]);
+    for contents in damaged {
+        folder.replace("billing", &contents).unwrap();
+        match position(&disk, "billing").committed() {
+            Err(Error::Corrupt { place, .. }) => {
+                assert!(place.file.ends_with(".cordwood.positions/billing"), "{place:?}");
+            }
+            other => panic!("{other:?} of {:?}", String::from_utf8_lossy(&contents)),
+        }
+    }
+}
