@@ -25,6 +25,8 @@ pub(super) struct Derived {
     pub(super) has_producers: bool,
     /// The kinds of the index files that do not match the batches.
     pub(super) stale: Vec<FileKind>,
+    /// Those of them that have the right entries, and space after them.
+    pub(super) untrimmed: Vec<FileKind>,
 }
 
 /// The name of each index file of a segment; `None` if there is none.
@@ -91,19 +93,37 @@ impl NewSegment<'_> {
         for (kind, bytes) in self.indexes(log)? {
             if !check.matches(kind, bytes.is_empty(), self.is_last) && !self.is_same(names, kind, &bytes)? {
                 derived.stale.push(kind);
+                if self.begins_with(names, kind, &bytes)? {
+                    derived.untrimmed.push(kind);
+                }
             }
         }
         Ok(derived)
     }
 
+    /// Whether an index file has these bytes, and more after them.
+    fn begins_with(&self, names: &IndexNames, kind: FileKind, bytes: &[u8]) -> Result<bool> {
+        let Some(name) = name_of(names, kind) else { return Ok(false) };
+        let Some(file) = self.directory.identity_of(name)? else { return Ok(false) };
+        if file.size <= bytes.len() as u64 {
+            return Ok(false);
+        }
+        let mut found = vec![0; bytes.len()];
+        self.directory.open_file(name)?.read_exact_at(0, &mut found)?;
+        Ok(found == bytes)
+    }
+
     /// Whether an index file has exactly these bytes.
     fn is_same(&self, names: &IndexNames, kind: FileKind, bytes: &Vec<u8>) -> Result<bool> {
-        let name = names.iter().find(|(named, _)| *named == kind).and_then(|(_, name)| name.as_ref());
-        let Some(name) = name else { return Ok(false) };
+        let Some(name) = name_of(names, kind) else { return Ok(false) };
         let size = bytes.len() as u64;
         Ok(self.directory.identity_of(name)?.is_some_and(|file| file.size == size)
             && self.directory.read_small(name, size)?.as_ref() == Some(bytes))
     }
+}
+
+fn name_of(names: &IndexNames, kind: FileKind) -> Option<&String> {
+    names.iter().find(|(named, _)| *named == kind).and_then(|(_, name)| name.as_ref())
 }
 
 impl Derived {

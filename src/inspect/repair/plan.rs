@@ -171,7 +171,7 @@ impl Builder<'_> {
             let base_offset = target.survey.base_offset();
             let names = leftovers.present_names(self.directory, base_offset)?;
             let derived = self.derive(&target, &names, number + 1 == segments.len())?;
-            self.add_stale(base_offset, &names, &derived.stale)?;
+            self.add_stale(base_offset, &names, &derived)?;
             let is_changed = target.is_changed();
             kept_segments.push(KeptSegment {
                 base_offset,
@@ -308,8 +308,8 @@ impl Builder<'_> {
         segment.derive(names, self.durable, &mut log)
     }
 
-    fn add_stale(&mut self, base_offset: i64, names: &IndexNames, stale: &[FileKind]) -> Result<()> {
-        for kind in stale {
+    fn add_stale(&mut self, base_offset: i64, names: &IndexNames, derived: &Derived) -> Result<()> {
+        for kind in &derived.stale {
             let name = segment_file(base_offset, *kind);
             let present =
                 names.iter().find(|(named, _)| named == kind).and_then(|(_, present)| present.as_ref());
@@ -323,6 +323,9 @@ impl Builder<'_> {
             let reason = match size {
                 None => "the file is missing",
                 Some(0) => "the file has no entry",
+                Some(_) if derived.untrimmed.contains(kind) => {
+                    "its entries are right, and a broker takes the space after them for entries"
+                }
                 Some(_) => "its entries do not match the batches",
             };
             self.actions.push(RepairAction {

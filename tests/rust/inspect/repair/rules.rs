@@ -303,7 +303,11 @@ fn the_preallocated_indexes_of_the_last_segment_are_not_wrong() {
     std::fs::write(&index, intact).unwrap();
     // a broker takes the zeros behind a sealed segment's entries for entries
     preallocate(&logs[0]);
-    assert_eq!(plan_repair(&dir, &RepairOptions::default()).unwrap().actions.len(), 2);
+    let plan = plan_repair(&dir, &RepairOptions::default()).unwrap();
+    assert_eq!(plan.actions.len(), 2);
+    for action in &plan.actions {
+        assert!(action.reason.contains("takes the space after them for entries"), "{}", action.reason);
+    }
 }
 
 #[test]
