@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 import cordwood
-from cordwood import ConfigError, CopyReport
+from cordwood import ConfigError, CopyReport, CordwoodError
+from cordwood._core import _begun_copy_times
 from cordwood.cli.exit_codes import UsageError, say
 from cordwood.cli.moment import parse_time
 from cordwood.cli.path import parse_path
@@ -17,8 +18,6 @@ from cordwood.quantities import bytes_in_words, several
 from cordwood.times import FORMS, in_words, is_relative
 
 __all__ = ["copy"]
-
-_JOURNAL = ".cordwood.copy"
 
 
 def copy(  # noqa: PLR0913, PLR0917  (a command's options)
@@ -96,27 +95,28 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
 
 def _times(since: str | None, until: str | None, destination: Path) -> tuple[int | None, int | None]:
     """Return the range of times. Relative ones of a copy that was begun are those with which it began."""
-    known = _begun_times(destination)
-    times: list[int | None] = []
-    for option, text, line in (("--since", since, "range-start-time"), ("--until", until, "range-end-time")):
-        time = None if text is None else parse_time(option, text)
-        if text is not None and is_relative(text) and line in known:
-            time = known[line]
-            say(f"continuing the copy in {destination}, which began with {option} {time} ({in_words(time)})")
-        times.append(time)
-    return times[0], times[1]
+    given = {"--since": since, "--until": until}
+    times = {option: None if text is None else parse_time(option, text) for option, text in given.items()}
+    relative = {option for option, text in given.items() if text is not None and is_relative(text)}
+    if relative:
+        for option, begun in zip(given, _begun_times(destination), strict=True):
+            if option in relative and begun is not None:
+                times[option] = begun
+                say(f"continuing the copy in {destination}, which began with {option} {begun} ({in_words(begun)})")
+    return times["--since"], times["--until"]
 
 
-def _begun_times(destination: Path) -> dict[str, int]:
-    """Return the times in the journal of an unfinished copy, by their lines; the copy itself checks the journal.
+def _begun_times(destination: Path) -> tuple[int | None, int | None]:
+    """Return the times with which an unfinished copy began; the copy itself reports a damaged journal.
 
     The journal is in the destination, or in those of its partitions if it was a data directory before.
     """
-    for journal in (destination / _JOURNAL, *sorted(destination.glob(f"*/{_JOURNAL}"))):
-        with suppress(OSError, ValueError):
-            lines = (line.split() for line in journal.read_text("ascii").splitlines())
-            return {line[0]: int(line[1]) for line in lines if len(line) > 1 and line[0].startswith("range-")}
-    return {}
+    for directory in (destination, *sorted(destination.glob("*/"))):
+        with suppress(CordwoodError, OSError):
+            times = _begun_copy_times(directory)
+            if times != (None, None):
+                return times
+    return None, None
 
 
 def _document(report: CopyReport) -> dict[str, object]:
