@@ -36,6 +36,7 @@ use crate::fs::{Directory, PartitionLocks};
 use crate::log::{DamagedRange, Log, OnDamage, Ranges, ScanOptions, ScanStep};
 use crate::segment::{Batch, SCAN_READ, Segment};
 use crate::state::checkpoint::Checkpoint;
+#[cfg(feature = "python")]
 use crate::state::copy_journal::CopyJournal;
 use crate::state::data_directory::DataDirectory;
 

@@ -113,7 +113,8 @@ pub fn internal_topics(data: &[u8]) {
     }
 }
 
-/// A partition directory that is repaired by each policy: a second repair has nothing to do, and every batch can be read.
+/// A partition directory that is repaired by each policy: a second repair has nothing to do, and no batch is damaged. (Records that cannot
+/// be decoded, in a batch whose checksum is right, were written so.)
 pub fn repairs(data: &[u8]) {
     for policy in [RepairPolicy::TornTail, RepairPolicy::Kafka, RepairPolicy::Salvage] {
         let disk = directory_of(data);
@@ -125,7 +126,9 @@ pub fn repairs(data: &[u8]) {
         let again = plan_repair_in(&directory, &options).expect("what was repaired can be planned again");
         assert!(again.actions.is_empty(), "{policy:?} is not complete: {:?}", again.actions);
         let Ok(log) = Log::open_in(directory, LogOptions::default()) else { continue };
-        let mut scan = log.scan(ScanOptions::default()).expect("a repaired log has a range");
+        let mut scan = log
+            .scan(ScanOptions { batches_only: true, ..ScanOptions::default() })
+            .expect("a repaired log has a range");
         while scan.next_step().expect("a repaired log has no damage").is_some() {}
     }
 }
