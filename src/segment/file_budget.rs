@@ -73,7 +73,7 @@ impl FileBudget {
         let pools: Vec<_> = lock(&self.pools).iter().filter_map(Weak::upgrade).collect();
         let mut ages = Vec::new();
         for pool in &pools {
-            ages.extend(lock(&pool.kept).iter().map(|(slots, kind)| slots.last_use(*kind)));
+            ages.extend(lock(&pool.kept).iter().map(last_use));
         }
         let Some(excess) = ages.len().checked_sub(left).filter(|excess| *excess > 0) else { return };
         let (older, newest_dropped, _) = ages.select_nth_unstable(excess - 1);
@@ -81,8 +81,8 @@ impl FileBudget {
         // several files can have the same time as the newest one to drop
         let mut ties = excess - older.iter().filter(|used| **used < newest_dropped).count();
         for pool in pools {
-            let mut is_dropped = |(slots, kind): &mut Kept| {
-                let used = slots.last_use(*kind);
+            let mut is_dropped = |kept: &mut Kept| {
+                let used = last_use(kept);
                 let is_tie = used == newest_dropped && ties > 0;
                 ties -= usize::from(is_tie);
                 used < newest_dropped || is_tie
@@ -105,13 +105,21 @@ pub(crate) fn with_descriptors<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// An open file: the slots of its segment, and its kind.
-type Kept = (Arc<FileSlots>, FileKind);
+/// An open file: the slots of its segment, and its kind. A segment that is dropped, such as one that a refresh has replaced, closes
+/// its files itself: a deleted file does not take space on the disk any longer.
+type Kept = (Weak<FileSlots>, FileKind);
+
+/// The time of the last use; that of a closed file is the oldest.
+fn last_use((slots, kind): &Kept) -> u64 {
+    slots.upgrade().map_or(0, |slots| slots.last_use(*kind))
+}
 
 /// Closes files. Callers hold no lock, because closing may take long.
 fn close(files: Vec<Kept>) {
     for (slots, kind) in files {
-        slots.close(kind);
+        if let Some(slots) = slots.upgrade() {
+            slots.close(kind);
+        }
     }
 }
 
@@ -165,14 +173,14 @@ impl Pool {
         if let Some(first) = slot.get(now) {
             return first;
         }
-        let mut dropped = Vec::new();
+        let mut dropped: Vec<_> = kept.extract_if(.., |(slots, _)| slots.strong_count() == 0).collect();
         while kept.len() >= max {
-            let uses = kept.iter().map(|(slots, kind)| slots.last_use(*kind)).enumerate();
+            let uses = kept.iter().map(last_use).enumerate();
             let Some((oldest, _)) = uses.min_by_key(|(_, used)| *used) else { break };
             dropped.push(kept.swap_remove(oldest));
         }
         slot.set(Arc::clone(&opened), now);
-        kept.push((Arc::clone(slots), kind));
+        kept.push((Arc::downgrade(slots), kind));
         self.budget.kept.fetch_add(1, Ordering::Relaxed);
         self.budget.kept.fetch_sub(dropped.len(), Ordering::Relaxed);
         drop(kept);

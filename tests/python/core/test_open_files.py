@@ -8,6 +8,8 @@ import pytest
 from batches import Rec, batch, write_partition
 from scripts import run, write_script
 
+import cordwood as cw
+
 SCRIPT = """
 import os, resource, sys
 import cordwood as cw
@@ -153,3 +155,17 @@ def test_a_child_forked_while_another_thread_opens_logs_can_open_one(
 ) -> None:
     path = write_partition(tmp_path / "t-0", [(0, [batch(0, [Rec(b"v")])])])
     run(write_script(tmp_path, FORKS), path, env=script_environment)
+
+
+def test_a_log_that_is_refreshed_while_it_grows_closes_the_files_of_segments_it_has_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "t-0"
+    with cw.LogWriter(path, flush="none") as writer:
+        log = cw.Log(path)
+        for number in range(40):
+            writer.append(b"v")
+            log = log.refresh()
+            assert log.locate(number) is not None
+            assert log.log_end_offset == number + 1
+        opened = [file.readlink() for file in Path("/proc/self/fd").iterdir() if file.is_symlink() and file.exists()]
+        # one is the writer's, and one is the reader's
+        assert opened.count(path / "00000000000000000000.log") == 2
