@@ -110,9 +110,10 @@ from cordwood.errors import (
 )
 from cordwood.types import TimestampType
 
-# imported when it is used: its module needs dataclasses, which take longer to import than all else here
+# imported when they are used: their modules import others that take longer than all else here
 if TYPE_CHECKING:
     from cordwood.config import LogConfig
+    from cordwood.follow import Follow
 
 __all__ = [
     "AbortedTransaction",
@@ -136,6 +137,7 @@ __all__ = [
     "Finding",
     "FirstDifference",
     "FlushMode",
+    "Follow",
     "ForkedHandleError",
     "InternalError",
     "InvalidRecordError",
@@ -219,13 +221,17 @@ Mapping.register(LogDir)
 Sequence.register(Segments)
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401  (any name)
-    if name != "LogConfig":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from cordwood.config import LogConfig  # noqa: PLC0415
+_MODULES = {"Follow": "cordwood.follow", "LogConfig": "cordwood.config"}
 
-    globals()[name] = LogConfig
-    return LogConfig
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  (any name)
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415
+
+    found = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = found
+    return found
 
 
 def __dir__() -> list[str]:

@@ -50,10 +50,10 @@ class CordwoodError(Exception):
     """The offset (logical)."""
 
     log_start_offset: int | None
-    """The first offset of the log, inclusive. Set only in an `OffsetOutOfRangeError`."""
+    """The first offset of the log, inclusive. Set in an `OffsetOutOfRangeError`, and in errors of `Log.follow`."""
 
     log_end_offset: int | None
-    """The end of the log, exclusive. Set only in an `OffsetOutOfRangeError`."""
+    """The end of the log, exclusive. Set in an `OffsetOutOfRangeError`, and in errors of `Log.follow`."""
 
     expected: str | None
     """What was expected."""

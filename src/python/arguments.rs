@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use arrow_schema::TimeUnit;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDateTime, PyDelta, PyInt, PySequence, PyString, PyTzInfo};
+use pyo3::types::{PyBool, PyBytes, PyDateTime, PyDelta, PyFloat, PyInt, PySequence, PyString, PyTzInfo};
 
 use super::error;
 use crate::arrow::{ByteType, Column, HeaderKeys};
@@ -148,6 +148,19 @@ pub(super) fn positive(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<usi
     let wanted = "a whole number, 1 or more";
     let count = whole::<usize>(argument, wanted, given)?;
     if count == 0 { Err(not_allowed(argument, wanted, given)) } else { Ok(count) }
+}
+
+/// A number of seconds, which may have a fraction.
+pub(super) fn seconds(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<f64> {
+    const WANTED: &str = "a number of seconds, 0 or more";
+    let is_number = given.is_instance_of::<PyInt>() || given.is_instance_of::<PyFloat>();
+    if !is_number || given.is_instance_of::<PyBool>() {
+        return Err(wrong_type(argument, WANTED, given));
+    }
+    match given.extract::<f64>() {
+        Ok(seconds) if seconds.is_finite() && seconds >= 0.0 => Ok(seconds),
+        _ => Err(not_allowed(argument, WANTED, given)),
+    }
 }
 
 /// Milliseconds since the epoch, from an int, an aware datetime or a text. A fraction of a millisecond is rounded up: records have

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arguments::{self, Defaulted, LEFT_OUT, optional, wrong_type};
+use super::arguments::{self, Defaulted, ISOLATION_LEVELS, LEFT_OUT, one_of, optional, wrong_type};
 use super::enter::enter;
 use super::handle::{LogHandle, log_options};
 use super::keywords::Keywords;
@@ -19,6 +19,7 @@ use super::{arrow_export, lookup_targets};
 use crate::arrow::{Column, Located, ReaderOptions, Timed};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions, Split};
+use crate::types::IsolationLevel;
 
 #[doc = stub_doc!(Log)]
 #[pyclass(frozen, module = "cordwood", name = "Log")]
@@ -270,6 +271,23 @@ impl PyLog {
         let options = keywords.committed_ranges()?;
         keywords.finish()?;
         Ok(self.read(py, |log| log.plan(max_bytes, &options))?.into_iter().map(Into::into).collect())
+    }
+
+    #[doc = stub_doc!(Log.follow)]
+    #[pyo3(signature = (start_offset=None, *, timeout=None, isolation_level=LEFT_OUT),
+        text_signature = "($self, start_offset=None, *, timeout=None, isolation_level='read_uncommitted')")]
+    fn follow<'py>(
+        slf: &Bound<'py, Self>,
+        start_offset: Option<&Bound<'py, PyAny>>,
+        timeout: Option<&Bound<'py, PyAny>>,
+        isolation_level: Defaulted<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let start = optional("start_offset", start_offset, arguments::offset)?;
+        let timeout = optional("timeout", timeout, arguments::seconds)?;
+        let level = IsolationLevel::ReadUncommitted;
+        let level = isolation_level.or("isolation_level", level, one_of(&ISOLATION_LEVELS))?;
+        let level = arguments::word_of(&ISOLATION_LEVELS, level);
+        slf.py().import("cordwood.follow")?.getattr("Follow")?.call1((slf, start, timeout, level))
     }
 
     #[doc = stub_doc!(Log.position)]

@@ -20,6 +20,7 @@ from cordwood._stubs.arguments import (
 from cordwood._stubs.positions import Position
 from cordwood._stubs.scan import Records, Scan
 from cordwood._stubs.segments import Segments, Split
+from cordwood.follow import Follow
 
 @final
 class Log:
@@ -355,6 +356,35 @@ class Log:
         1500
         """
 
+    def follow(
+        self,
+        start_offset: int | None = None,
+        *,
+        timeout: float | None = None,
+        isolation_level: IsolationLevel = "read_uncommitted",
+    ) -> Follow:
+        """Read records in order, and wait for new ones: for `for`, and for `async for` without a thread.
+
+        *start_offset*: from the log start offset to the log end offset, as of this call; `None`: from the start of the
+        log. *timeout*: seconds without a new record after which the iteration ends; with 0 it ends at the end of the
+        log; `None`: never. With *isolation_level* `"read_committed"` it waits at the last stable offset.
+
+        It continues across rolls, after the writer was closed, killed or opened again, and while retention deletes
+        records that it has read. Writers in this process and in others wake it by inotify; where there is none, it
+        looks four times a second. Records are returned as soon as they are in the file, which may be before they are
+        durable. It reads up to 4,096 records or about 1 MiB of the log ahead of the one that it returns.
+
+        *Cost*: each look at a changed log lists the directory. With `"read_committed"` it also reads the headers of all
+        batches of the log.
+        *Errors*: `OffsetOutOfRangeError` for a start outside the log, and if retention or `delete_before` has deleted
+        records that were not read yet; `LogChangedError` if a truncation has removed or replaced records that were
+        read; `LogNotFoundError` if the directory was deleted or renamed. An error ends the iteration.
+
+        >>> log = cw.Log("tests/golden/01-plain/orders-0")
+        >>> with log.follow(1497, timeout=0) as records:
+        ...     [record.offset for record in records]
+        [1497, 1498, 1499]
+        """
     def position(self, name: str) -> Position:
         """Return the position of a consumer, whose committed offset is kept inside the partition directory.
 

@@ -19,7 +19,7 @@ from scripts import Command
 import cordwood as cw
 
 POLLING = (
-    "import sys, cordwood.cli.follow as follow\ndef none(paths):\n    raise OSError\nfollow._watch_directories = none\n"
+    "import sys, cordwood.follow as follow\ndef none(paths):\n    raise OSError\nfollow._watch_directories = none\n"
 )
 MAIN = "import sys\nfrom cordwood.cli import main\nsys.exit(main(sys.argv[1:]))\n"
 

@@ -1,0 +1,473 @@
+"""Reading a log as it grows: the iterator of `Log.follow`, and what `cordwood cat --follow` shares with it."""
+
+import os
+import select
+import struct
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from cordwood._core import Log, Record, _LogPosition, _watch_directories
+from cordwood.errors import CordwoodError, ForkedHandleError, LogChangedError, OffsetOutOfRangeError
+
+__all__ = ["Follow", "FollowedLog", "Watch"]
+
+_POLL_SECONDS = 0.25
+_CHECK_SECONDS = 2.0
+"""Also with inotify: it does not report changes that another host makes on a network file system."""
+_PAUSE_SECONDS = 0.005
+"""Between two looks at the directory, so that a busy writer does not cause one for each append."""
+_EVENT = struct.Struct("iIII")
+_EVENT_BYTES = 64 << 10
+
+_READ_OFFSETS = 4096
+_READ_BYTES = 1 << 20
+"""The maximum numbers of offsets and of bytes of a log that are read at once."""
+_TURN_RECORDS = 256
+"""The number of records after which `async for` lets other tasks run."""
+
+
+class Watch:
+    """Waits until files in directories change: by inotify, or by time where the system allows no more watches."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        """Watch these directories from now on."""
+        self._paths = list(paths)
+        self._last_check = time.monotonic()
+        self._lock = threading.RLock()
+        self._waker: int | None = None
+        self._inotify: int | None = None
+        self._of_number: dict[int, Path] = {}
+        with suppress(OSError):
+            self._waker = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            self._inotify, numbers = _watch_directories(self._paths)
+            self._of_number = dict(zip(numbers, self._paths, strict=False))
+        _WATCHES.add(self)
+
+    @property
+    def descriptors(self) -> list[int]:
+        """The descriptors that become readable at a change, and at `wake`."""
+        return [descriptor for descriptor in (self._inotify, self._waker) if descriptor is not None]
+
+    @property
+    def seconds(self) -> float:
+        """The longest time between two looks at a directory."""
+        return _POLL_SECONDS if self._inotify is None else _CHECK_SECONDS
+
+    def wait(self, seconds: float | None = None, output: int | None = None) -> bool:
+        """Wait for a change, at most these and `Watch.seconds`; return false if the reader of *output* closed it."""
+        poll = select.poll()
+        for descriptor in self.descriptors:
+            poll.register(descriptor, select.POLLIN)
+        if output is not None:
+            # without events it reports only that the reader has closed it
+            poll.register(output, 0)
+        ready = dict(poll.poll(1000 * (self.seconds if seconds is None else min(seconds, self.seconds))))
+        return output is None or not ready.get(output, 0) & (select.POLLERR | select.POLLNVAL)
+
+    def changed(self) -> list[Path]:
+        """Return the directories that have changed, and from time to time all of them."""
+        numbers = self._numbers()
+        now = time.monotonic()
+        if self._inotify is None or now - self._last_check > _CHECK_SECONDS or not numbers:
+            self._last_check = now
+            return self._paths
+        return [path for number, path in self._of_number.items() if number in numbers]
+
+    def _numbers(self) -> set[int]:
+        """Read the events: the numbers of the directories that have changed; none if events were lost."""
+        numbers: set[int] = set()
+        while self._inotify is not None:
+            try:
+                events = os.read(self._inotify, _EVENT_BYTES)
+            except BlockingIOError:
+                break
+            start = 0
+            while start < len(events):
+                number, _, _, length = _EVENT.unpack_from(events, start)
+                start += _EVENT.size + length
+                numbers.add(number)
+        # -1: the queue of events was full
+        return set() if -1 in numbers else numbers
+
+    def wake(self) -> None:
+        """End a wait, of this thread or of another one."""
+        with self._lock:
+            if self._waker is not None:
+                os.eventfd_write(self._waker, 1)
+
+    def close(self) -> None:
+        """Close the descriptors, which no thread may be waiting for."""
+        with self._lock:
+            descriptors, self._inotify, self._waker = self.descriptors, None, None
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        """Return the watch."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+
+_WATCHES: weakref.WeakSet[Watch] = weakref.WeakSet()
+
+
+def _close_after_fork() -> None:
+    """Close the copies of a forked child: it would read the events of its parent."""
+    for watch in list(_WATCHES):
+        # a thread that does not exist in the child may have held it
+        watch._lock = threading.RLock()  # noqa: SLF001
+        watch.close()
+
+
+os.register_at_fork(after_in_child=_close_after_fork)
+
+
+class FollowedLog:
+    """A log that is read again and again. What was read of it must stay."""
+
+    def __init__(self, log: Log, start_offset: int | None, *, committed: bool) -> None:
+        """Follow a log from an offset; `None`: from its start. *committed*: up to the last stable offset."""
+        self.log = log
+        self.next_offset = start_offset
+        self._committed = committed
+        self.positions: list[tuple[int, _LogPosition]] = []
+        """Of the last reading; and of an unfinished one, if some of its records were returned."""
+
+    @property
+    def end_offset(self) -> int:
+        """The end of what can be read now, exclusive."""
+        return self.log.last_stable_offset if self._committed else self.log.log_end_offset
+
+    def position(self, end: int) -> tuple[int, _LogPosition]:
+        """Return the position at an offset of the log as it is, from before the records below it are read.
+
+        If they are replaced meanwhile, it differs from what is there later.
+        """
+        return end, _LogPosition(self.log, end)
+
+    def finish(self, position: tuple[int, _LogPosition]) -> None:
+        """Note that everything below a position was read."""
+        self.next_offset = max(position[0], self.next_offset or 0)
+        self.positions = [position]
+
+    def refresh(self) -> bool:
+        """Read the directory again; return whether the log has changed.
+
+        *Errors*: those of `withdrawn` and `deleted`; `LogNotFoundError`.
+        """
+        log = self.log.refresh()
+        if log is self.log:
+            return False
+        self.log = log
+        if self.next_offset is None:
+            return True
+        end, start = log.log_end_offset, log.log_start_offset
+        if end < self.next_offset:
+            why = f"the log was truncated and ends at offset {end} now"
+            self.withdrawn(_records(end, self.next_offset), end, why)
+        for offset, position in self.positions:
+            difference = position.mismatch(log) if start <= offset <= end else None
+            if difference is not None:
+                self.withdrawn(f"records below offset {offset} were", offset, difference)
+        if start > self.next_offset:
+            self.deleted(start)
+        return True
+
+    def withdrawn(self, records: str, offset: int, why: str) -> NoReturn:
+        """Raise an error: records that were read are no longer in the log, from an offset on or below it."""
+        raise LogChangedError(
+            f"{self.log.path}: {records} withdrawn after being read: {why}",
+            **self._numbers(offset),
+            code="log_changed",
+            expected="a log that keeps the records that were read",
+            found=why,
+            advice="follow the log again, from an offset up to which its records count",
+        )
+
+    def deleted(self, start: int) -> None:
+        """Raise an error: records were deleted before they were read. The log starts at this offset now."""
+        raise OffsetOutOfRangeError(
+            f"{self.log.path}: {self.deleted_records(start)} deleted before being read: the log starts at offset "
+            f"{start} now",
+            **self._numbers(self.next_offset),
+            code="offset_out_of_range",
+            expected=f"{start} <= offset",
+            found=str(self.next_offset),
+            advice=f"follow the log again from offset {start}",
+        )
+
+    def deleted_records(self, start: int) -> str:
+        """Name the records before the log start offset that were not read, as the subject of a sentence."""
+        return _records(self.next_offset or 0, start)
+
+    def _numbers(self, offset: int | None) -> dict[str, Any]:
+        log = self.log
+        return {
+            "file": log.path,
+            "offset": offset,
+            "log_start_offset": log.log_start_offset,
+            "log_end_offset": log.log_end_offset,
+        }
+
+
+def _records(start: int, end: int) -> str:
+    """Name the records of a range of offsets, as the subject of a sentence."""
+    if end - start == 1:
+        return f"the record at offset {start} was"
+    return f"the records from offset {start} to {end - 1} were"
+
+
+class Follow:
+    """The records of a log in order, and then new ones as they are appended. Made by `Log.follow`.
+
+    An iterator for `for` and for `async for`. Threads may share it: each record is returned once. It ends at the
+    timeout, at an error, at Ctrl-C, and after `close()`, which any thread may call. In a forked child it is a
+    `ForkedHandleError`.
+
+    From the first wait until the end it has two open descriptors, which `with` or `close()` free early.
+    """
+
+    def __init__(self, log: Log, start_offset: int | None, timeout: float | None, isolation_level: Any) -> None:  # noqa: ANN401
+        """See `Log.follow`, which checks the arguments."""
+        self._watch: Watch | None = None
+        self._is_closed = False
+        log = log.refresh()
+        if start_offset is not None:
+            # fails if it is outside the log
+            log.records(start_offset=start_offset)
+        self._isolation_level = isolation_level
+        self._log = FollowedLog(log, start_offset, committed=isolation_level == "read_committed")
+        self._timeout = timeout
+        self._ready: deque[Record] = deque()
+        self._lock = threading.RLock()
+        self._is_awaited = False
+        self._last_look = 0.0
+        self._turn = 0
+        self._process = os.getpid()
+
+    @property
+    def next_offset(self) -> int:
+        """The offset from which the iteration continues: that of the next record, or of the end of what was read.
+
+        It is what a consumer commits, `position.commit(follow.next_offset)`, once all records returned so far are
+        processed. It is above the last record's offset plus 1 if the marker of a transaction follows that record.
+        """
+        with suppress(IndexError):
+            return self._ready[0].offset
+        following = self._log.next_offset
+        return self._log.log.log_start_offset if following is None else following
+
+    def __iter__(self) -> Self:
+        """Return the iterator."""
+        return self
+
+    def __next__(self) -> Record:
+        """Return the next record, and wait for it if necessary."""
+        self._check_process()
+        deadline = self._deadline()
+        with self._lock:
+            try:
+                while True:
+                    record = self._next()
+                    if record is not None:
+                        return record
+                    seconds = self._seconds_left(deadline)
+                    if seconds == 0:
+                        break
+                    if self._watch is None:
+                        # a change from now on is noticed; one before it is found by looking again
+                        self._watch = Watch([Path(self._log.log.path)])
+                    else:
+                        self._watch.wait(seconds)
+                        time.sleep(self._pause())
+            except BaseException:
+                self.close()
+                raise
+            self.close()
+        raise StopIteration
+
+    def __aiter__(self) -> Self:
+        """Return the iterator."""
+        return self
+
+    async def __anext__(self) -> Record:
+        """Return the next record; other tasks run while there is none."""
+        import asyncio  # noqa: PLC0415  (it takes longer to import than all else)
+
+        self._check_process()
+        deadline = self._deadline()
+        self._turn = (self._turn + 1) % _TURN_RECORDS
+        if self._turn == 0:
+            await asyncio.sleep(0)
+        while True:
+            try:
+                with self._lock:
+                    record = self._next()
+                if record is not None:
+                    return record
+                seconds = self._seconds_left(deadline)
+                if seconds == 0:
+                    break
+                if self._watch is None:
+                    self._watch = Watch([Path(self._log.log.path)])
+                    continue
+            except BaseException:
+                self.close()
+                raise
+            # a task that is cancelled while it waits may continue with the next record
+            await self._wait(seconds)
+        self.close()
+        raise StopAsyncIteration
+
+    async def _wait(self, seconds: float | None) -> None:
+        """Wait for a change; the event loop watches the descriptors."""
+        import asyncio  # noqa: PLC0415
+
+        if self._is_awaited:
+            raise RuntimeError("another task is waiting for the next record")
+        watch = self._watch
+        if watch is None:
+            return
+        loop = asyncio.get_running_loop()
+        woken = loop.create_future()
+
+        def wake() -> None:
+            if not woken.done():
+                woken.set_result(None)
+
+        descriptors = watch.descriptors
+        timer = loop.call_later(watch.seconds if seconds is None else min(seconds, watch.seconds), wake)
+        self._is_awaited = True
+        try:
+            for descriptor in descriptors:
+                loop.add_reader(descriptor, wake)
+            await woken
+        finally:
+            timer.cancel()
+            # not of a loop that was closed
+            with suppress(RuntimeError):
+                for descriptor in descriptors:
+                    loop.remove_reader(descriptor)
+            self._is_awaited = False
+            if self._is_closed:
+                self.close()
+        await asyncio.sleep(self._pause())
+
+    def close(self) -> None:
+        """End the iteration and close its descriptors; a `for` that waits in another thread ends."""
+        self._is_closed = True
+        watch = self._watch
+        if watch is None or self._process != os.getpid():
+            return
+        watch.wake()
+        # a waiting task closes them itself when it runs again
+        if not self._is_awaited:
+            with self._lock:
+                self._ready.clear()
+                watch.close()
+
+    def __enter__(self) -> Self:
+        """Return the iterator."""
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def __del__(self) -> None:
+        """Close the descriptors."""
+        if self._watch is not None:
+            self._watch.close()
+
+    def __repr__(self) -> str:
+        """Return the path and the next offset."""
+        state = " closed" if self._is_closed else ""
+        return f"<Follow {self._log.log.path} next offset {self.next_offset}{state}>"
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise ForkedHandleError(
+                "Follow was opened before a fork and belongs to the parent; open one in the child",
+                code="forked_handle",
+                expected="a handle that this process opened",
+                found="a handle that the parent process opened",
+            )
+
+    def _deadline(self) -> float | None:
+        return None if self._timeout is None else time.monotonic() + self._timeout
+
+    def _seconds_left(self, deadline: float | None) -> float | None:
+        """Return the time to wait; `None` for no limit, 0 if the iteration ends."""
+        if self._is_closed:
+            return 0
+        return None if deadline is None else max(0, deadline - time.monotonic())
+
+    def _pause(self) -> float:
+        """Return the time until the directory may be looked at again, and forget the changes until now."""
+        if self._is_closed or self._watch is None:
+            return 0
+        self._watch.changed()
+        return max(0, self._last_look + _PAUSE_SECONDS - time.monotonic())
+
+    def _next(self) -> Record | None:
+        """Return the next record of the log as it is now; `None` if there is none, and once it is closed."""
+        has_looked = False
+        while not self._is_closed:
+            if self._ready:
+                return self._ready.popleft()
+            if self._read():
+                continue
+            # a file that was modified within the last seconds counts as changed each time
+            if has_looked:
+                return None
+            has_looked, self._last_look = True, time.monotonic()
+            self._log.refresh()
+        return None
+
+    def _read(self) -> bool:
+        """Read a part of what is new in the log as it was last looked at; return false if nothing is.
+
+        A part is read as a whole before its first record is returned. So what was returned always ends at an offset
+        whose position is known, and a later look shows whether it was truncated and written again.
+        """
+        followed, found = self._log, list[Record]()
+        try:
+            end = followed.end_offset
+            start = followed.log.log_start_offset if followed.next_offset is None else followed.next_offset
+            if start >= end:
+                return False
+            end = min(end, start + _READ_OFFSETS)
+            splits = followed.log.plan(_READ_BYTES, start_offset=start, end_offset=end)
+            if len(splits) > 1:
+                end = splits[0].end_offset
+            position = followed.position(end)
+            for record in followed.log.records(
+                start_offset=start, end_offset=end, isolation_level=self._isolation_level
+            ):
+                found.append(record)
+        except LogChangedError:
+            # retention, or a truncation, which the refreshed log shows
+            if not followed.refresh():
+                raise
+            return True
+        except CordwoodError:
+            if not found:
+                raise
+            # such as damage, which is raised after the records before it
+            followed.next_offset = found[-1].offset + 1
+        else:
+            followed.finish(position)
+        self._ready.extend(found)
+        return True
