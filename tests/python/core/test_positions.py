@@ -178,7 +178,7 @@ def test_commits_of_processes_that_are_killed_are_never_torn_and_never_lost(
     position = cw.Log(path).position("billing")
     choose = random.Random(18)
     before, commits = None, 0
-    for generation in range(5):
+    for generation in range(4):
         running = []
         for number in range(3):
             words = [sys.executable, str(script), str(path), str(10_000 * (generation + 1) + number), "3"]
@@ -215,11 +215,11 @@ def test_a_kill_between_commits_of_one_process_loses_no_acknowledged_offset(
     script = write_script(tmp_path, COMMITTER)
     position = cw.Log(path).position("billing")
     choose = random.Random(19)
-    for generation in range(8):
+    for generation in range(5):
         words = [sys.executable, str(script), str(path), str(20_000 * generation), "1"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, env=script_environment) as process:
             assert process.stdout is not None
-            for _ in range(choose.randrange(2, 60)):
+            for _ in range(choose.randrange(2, 40)):
                 process.stdout.readline()
             process.send_signal(signal.SIGKILL)
             told = process.stdout.read().splitlines()
