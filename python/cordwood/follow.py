@@ -23,6 +23,8 @@ _CHECK_SECONDS = 2.0
 """Also with inotify: it does not report changes that another host makes on a network file system."""
 _PAUSE_SECONDS = 0.005
 """Between two looks at the directory, so that a busy writer does not cause one for each append."""
+_MAX_ATTEMPTS = 10
+"""To look at a log that changes while it is looked at."""
 _EVENT = struct.Struct("iIII")
 _EVENT_BYTES = 64 << 10
 
@@ -168,20 +170,37 @@ class FollowedLog:
         log = self.log.refresh()
         if log is self.log:
             return False
-        self.log = log
+        self.log, end, difference = self._state(log)
         if self.next_offset is None:
             return True
-        end, start = log.log_end_offset, log.log_start_offset
         if end < self.next_offset:
             why = f"the log was truncated and ends at offset {end} now"
             self.withdrawn(_records(end, self.next_offset), end, why)
-        for offset, position in self.positions:
-            difference = position.mismatch(log) if start <= offset <= end else None
-            if difference is not None:
-                self.withdrawn(f"records below offset {offset} were", offset, difference)
+        if difference is not None:
+            offset, why = difference
+            self.withdrawn(f"records below offset {offset} were", offset, why)
+        start = self.log.log_start_offset
         if start > self.next_offset:
             self.deleted(start)
         return True
+
+    def _state(self, log: Log) -> tuple[Log, int, tuple[int, str] | None]:
+        """Return the log as it is now, its end, and how it differs from what was read."""
+        for _ in range(_MAX_ATTEMPTS):
+            with suppress(LogChangedError):
+                return log, log.log_end_offset, self._difference(log)
+            # again, since the refresh
+            log = log.refresh()
+        return log, log.log_end_offset, self._difference(log)
+
+    def _difference(self, log: Log) -> tuple[int, str] | None:
+        """Return a position that a log does not have, and how it differs there; `None` if it has all of them."""
+        for offset, position in self.positions:
+            if log.log_start_offset <= offset <= log.log_end_offset:
+                difference = position.mismatch(log)
+                if difference is not None:
+                    return offset, difference
+        return None
 
     def withdrawn(self, records: str, offset: int, why: str) -> NoReturn:
         """Raise an error: records that were read are no longer in the log, from an offset on or below it."""
@@ -260,7 +279,8 @@ class Follow:
         """The offset from which the iteration continues: that of the next record, or of the end of what was read.
 
         It is what a consumer commits, `position.commit(follow.next_offset)`, once all records returned so far are
-        processed. It is above the last record's offset plus 1 if the marker of a transaction follows that record.
+        processed, also after the end. It is not for a `finally`: a record that an exception interrupted is below it.
+        It is above the last record's offset plus 1 if the marker of a transaction follows that record.
         """
         with suppress(IndexError):
             return self._ready[0].offset
@@ -373,7 +393,6 @@ class Follow:
         # a waiting task closes them itself when it runs again
         if not self._is_awaited:
             with self._lock:
-                self._ready.clear()
                 watch.close()
 
     def __enter__(self) -> Self:
@@ -466,8 +485,10 @@ class Follow:
             if not found:
                 raise
             # such as damage, which is raised after the records before it
+            self._ready.extend(found)
             followed.next_offset = found[-1].offset + 1
         else:
+            # first: at no moment is `next_offset` above a record that was not returned
+            self._ready.extend(found)
             followed.finish(position)
-        self._ready.extend(found)
         return True

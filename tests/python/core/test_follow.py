@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import errno
 import itertools
 import os
 import shutil
@@ -12,8 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import corpus
@@ -21,7 +17,7 @@ import pytest
 from scripts import write_script
 
 import cordwood as cw
-import cordwood.follow
+from core.following import append, descriptors, later, new_log, open_watches, taken, without_inotify
 
 # Appends numbers from the end of the log on, rolls, and ends after some of them or is killed.
 APPENDER = """
@@ -40,54 +36,10 @@ writer.close()
 """
 
 
-def new_log(path: Path, records: int) -> cw.LogWriter:
-    writer = cw.LogWriter(path, flush="none")
-    for number in range(records):
-        writer.append(b"%d" % number)
-    return writer
-
-
-def append(writer: cw.LogWriter, count: int) -> None:
-    for _ in range(count):
-        writer.append(b"%d" % writer.log_end_offset)
-
-
-def taken(records: Iterator[cw.Record], count: int) -> list[int]:
-    found = [next(records) for _ in range(count)]
-    assert all(record.value == b"%d" % record.offset for record in found)
-    return [record.offset for record in found]
-
-
-def descriptors() -> list[str]:
-    """What the open descriptors of this process refer to."""
-    found = []
-    for descriptor in Path("/proc/self/fd").iterdir():
-        # that of the listing itself is closed
-        with suppress(FileNotFoundError):
-            found.append(str(descriptor.readlink()))
-    return found
-
-
-def open_watches() -> int:
-    return sum(name in {"anon_inode:inotify", "anon_inode:[eventfd]"} for name in descriptors())
-
-
-@contextmanager
-def later(call: Callable[[], object], seconds: float = 0.1) -> Iterator[None]:
-    thread = threading.Timer(seconds, call)
-    thread.start()
-    yield
-    thread.join()
-
-
 @pytest.fixture(params=["inotify", "polling"])
 def watched(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     if request.param == "polling":
-
-        def none(_: list[Path]) -> None:
-            raise OSError(errno.ENOSPC, "no more watches")
-
-        monkeypatch.setattr(cordwood.follow, "_watch_directories", none)
+        without_inotify(monkeypatch)
     return str(request.param)
 
 
@@ -422,6 +374,16 @@ def test_ctrl_c_ends_a_wait(tmp_path: Path, script_environment: dict[str, str]) 
         assert process.wait(timeout=60) == 0
 
 
+def test_after_the_end_the_next_offset_is_that_of_the_first_record_that_was_not_returned(tmp_path: Path) -> None:
+    with new_log(tmp_path / "t-0", 1) as writer, cw.Log(tmp_path / "t-0").follow(timeout=30) as records:
+        with later(lambda: writer.append_many([cw.Record(value=b"x")] * 10)):
+            offsets = [next(records).offset for _ in range(4)]
+        assert offsets == [0, 1, 2, 3]
+        records.close()
+        assert list(records) == []
+        assert records.next_offset == 4
+
+
 def test_a_consumer_continues_at_its_position(tmp_path: Path) -> None:
     with new_log(tmp_path / "t-0", 10) as writer:
         done = []
@@ -438,59 +400,6 @@ def test_a_consumer_continues_at_its_position(tmp_path: Path) -> None:
                 append(writer, 3)
         assert done == list(range(13))
         assert cw.Log(tmp_path / "t-0").position("billing").offset == 13
-
-
-@pytest.mark.usefixtures("watched")
-def test_async_for_returns_new_records_while_other_tasks_run(tmp_path: Path) -> None:
-    async def main(writer: cw.LogWriter) -> list[int]:
-        async def appends() -> None:
-            for _ in range(5):
-                await asyncio.sleep(0.02)
-                append(writer, 2)
-                writer.roll()
-
-        task = asyncio.create_task(appends())
-        found = []
-        threads = threading.active_count()
-        async for record in cw.Log(tmp_path / "t-0").follow(timeout=30):
-            found.append(record.offset)
-            assert threading.active_count() == threads
-            if len(found) == 13:
-                break
-        await task
-        return found
-
-    with new_log(tmp_path / "t-0", 3) as writer:
-        assert asyncio.run(main(writer)) == list(range(13))
-    assert open_watches() == 0
-
-
-def test_async_for_ends_at_the_timeout_at_an_error_and_at_close(tmp_path: Path) -> None:
-    async def main(writer: cw.LogWriter) -> None:
-        log = cw.Log(tmp_path / "t-0")
-        assert [record.offset async for record in log.follow(timeout=0)] == [0, 1, 2]
-        assert [record.offset async for record in log.follow(timeout=0.05)] == [0, 1, 2]
-        records = log.follow(3)
-        waiting = asyncio.ensure_future(anext(records, None))
-        await asyncio.sleep(0.05)
-        with pytest.raises(RuntimeError, match="another task is waiting"):
-            await anext(records)
-        records.close()
-        assert await waiting is None
-        records = log.follow(3)
-        # a task that is cancelled loses no record
-        for _ in range(3):
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(anext(records), 0.02)
-        append(writer, 1)
-        assert (await anext(records)).offset == 3
-        asyncio.get_running_loop().call_later(0.02, writer.truncate_to, 1)
-        with pytest.raises(cw.LogChangedError):
-            await anext(records)
-
-    with new_log(tmp_path / "t-0", 3) as writer:
-        asyncio.run(main(writer))
-    assert open_watches() == 0
 
 
 def test_nothing_is_written_into_the_directory(tmp_path: Path) -> None:
