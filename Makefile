@@ -48,7 +48,7 @@ test-rest: interop java oldest-spark demo ## the tests outside `test`: Kafka, th
 lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and a comparison of the stub with the built module
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --lib --tests --bench '*' --all-features -- -D warnings
-	$(CARGO) check --locked --lib --no-default-features
+	$(CARGO) clippy --locked --lib --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --all-features
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

@@ -115,7 +115,6 @@ pub use search::Method;
 pub(crate) use search::Search;
 pub use time_index::TimeIndex;
 pub use time_index_writer::TimeIndexWriter;
-#[cfg(feature = "inspect")]
 pub(crate) use transaction_index::encode as encode_aborted;
 pub use transaction_index::{AbortedTransaction, TransactionIndex};
 pub use transaction_index_writer::TransactionIndexWriter;

@@ -50,6 +50,7 @@ pub use payload::Payload;
 pub use record_ref::{Headers, RecordRef};
 #[cfg(feature = "arrow")]
 pub(crate) use record_span::{ByteSpan, RecordSpan};
+#[cfg(feature = "inspect")]
 pub(crate) use record_v2::{RecordFields, decode as decode_v2};
 pub use records::Records;
 pub use stamp::{stamp, stamp_log_append_time, stamp_timestamps};

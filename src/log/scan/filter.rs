@@ -59,6 +59,7 @@ impl Filter {
 
     /// The number of records that are in the ranges of a batch that the filter accepts, if its header gives it; `None` if only the
     /// records do. Not for damage that is skipped: a damaged batch would be counted.
+    #[cfg(any(feature = "inspect", feature = "plan"))]
     pub(super) fn count_in_header(&self, header: &BatchHeader) -> Option<i32> {
         let is_whole = header.base_offset >= self.start
             && header.last_offset < self.end
