@@ -94,6 +94,39 @@ pub enum Error {
         /// The size that was given.
         found: String,
     },
+    /// A batch of a producer whose first sequence does not follow the last one of that producer: a batch before it is missing, or it
+    /// is an old batch again.
+    #[error(
+        "raw: expected sequence {expected} of producer {producer_id}, epoch {producer_epoch}, \
+             found {found} in the batch at position {position}"
+    )]
+    OutOfOrderSequence {
+        /// The position of the batch in the given bytes.
+        position: u64,
+        /// The producer's id.
+        producer_id: i64,
+        /// The epoch of the batch.
+        producer_epoch: i16,
+        /// The sequence that follows the producer's last one; 0 in a new epoch.
+        expected: i32,
+        /// The first sequence of the batch.
+        found: i32,
+    },
+    /// A batch with a lower epoch than its producer had before: the id belongs to a newer producer.
+    #[error(
+        "raw: expected epoch {expected} or above of producer {producer_id}, \
+             found {found} in the batch at position {position}"
+    )]
+    InvalidProducerEpoch {
+        /// The position of the batch in the given bytes.
+        position: u64,
+        /// The producer's id.
+        producer_id: i64,
+        /// The producer's epoch.
+        expected: i16,
+        /// The epoch of the batch.
+        found: i16,
+    },
     /// An offset outside the log.
     #[error("offset {offset} is outside {}, which {}", path.display(),
             range_words(*log_start_offset, *log_end_offset))]
@@ -201,6 +234,8 @@ impl Error {
             Self::UnsupportedFormat { .. } => "unsupported_format",
             Self::InvalidRecord { .. } => "invalid_record",
             Self::RecordTooLarge { .. } => "record_too_large",
+            Self::OutOfOrderSequence { .. } => "out_of_order_sequence",
+            Self::InvalidProducerEpoch { .. } => "invalid_producer_epoch",
             Self::OffsetOutOfRange { .. } => "offset_out_of_range",
             Self::LogChanged { .. } => "log_changed",
             Self::LogNotFound { found: NotFound::NoSegment, .. } => "no_segment",
@@ -225,11 +260,14 @@ impl Error {
         }
     }
 
-    /// Bytes from the start of [`Error::file`]; of an [`Error::InvalidRecord`], from the start of the given bytes.
+    /// Bytes from the start of [`Error::file`]; for batches that were given, from the start of these bytes.
     pub fn position(&self) -> Option<u64> {
         match self {
             Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => Some(place.position),
             Self::InvalidRecord { position, .. } => *position,
+            Self::OutOfOrderSequence { position, .. } | Self::InvalidProducerEpoch { position, .. } => {
+                Some(*position)
+            }
             _ => None,
         }
     }
@@ -253,11 +291,23 @@ impl Error {
         }
     }
 
+    /// The producer id and the epoch of a batch that was refused for them; `None` for any other error.
+    pub fn producer(&self) -> Option<(i64, i16)> {
+        match self {
+            Self::OutOfOrderSequence { producer_id, producer_epoch, .. } => {
+                Some((*producer_id, *producer_epoch))
+            }
+            Self::InvalidProducerEpoch { producer_id, found, .. } => Some((*producer_id, *found)),
+            _ => None,
+        }
+    }
+
     /// The argument or setting of the error; `None` if there is none.
     pub fn argument(&self) -> Option<&str> {
         match self {
             Self::Config { argument, .. } => Some(argument),
             Self::InvalidRecord { argument, .. } => Some(argument),
+            Self::OutOfOrderSequence { .. } | Self::InvalidProducerEpoch { .. } => Some("raw"),
             Self::RecordTooLarge { limit, .. } => limit.setting(),
             _ => None,
         }
@@ -271,6 +321,8 @@ impl Error {
             | Self::InvalidRecord { expected, .. }
             | Self::LogChanged { expected, .. }
             | Self::Config { expected, .. } => Some(expected.clone()),
+            Self::OutOfOrderSequence { expected, .. } => Some(format!("sequence {expected}")),
+            Self::InvalidProducerEpoch { expected, .. } => Some(format!("epoch {expected} or above")),
             Self::RecordTooLarge { max_bytes, .. } => Some(format!("a batch of at most {max_bytes} bytes")),
             Self::OffsetOutOfRange { log_start_offset, log_end_offset, .. } => {
                 Some(format!("{log_start_offset} <= offset < {log_end_offset}"))
@@ -293,6 +345,8 @@ impl Error {
             | Self::LogChanged { found, .. }
             | Self::Locked { found, .. }
             | Self::Config { found, .. } => Some(found.clone()),
+            Self::OutOfOrderSequence { found, .. } => Some(found.to_string()),
+            Self::InvalidProducerEpoch { found, .. } => Some(found.to_string()),
             Self::OffsetOutOfRange { offset, .. } => Some(offset.to_string()),
             Self::LogNotFound { found, .. } => Some(found.to_string()),
             Self::Io { source, .. } => Some(source.to_string()),

@@ -97,7 +97,7 @@ pub mod bench {
         pub fn append(&mut self, batch: &[u8]) -> Result<()> {
             let header = BatchHeader::parse(batch, batch.len() as u64)
                 .map_err(|found| Error::config("batch", found.expected, found.found))?;
-            self.0.append(batch, &[header]).map_err(|(error, _)| error)
+            self.0.append(batch, &[header], &[]).map_err(|(error, _)| error)
         }
 
         /// The size of its `.log`, bytes.

@@ -70,7 +70,6 @@ from cordwood._stubs.plans import FileChange as FileChange
 from cordwood._stubs.plans import RebuiltIndex as RebuiltIndex
 from cordwood._stubs.plans import RecoveryCut as RecoveryCut
 from cordwood._stubs.plans import RecoveryPlan as RecoveryPlan
-from cordwood._stubs.plans import RecoveryRefusal as RecoveryRefusal
 from cordwood._stubs.plans import RetentionPlan as RetentionPlan
 from cordwood._stubs.plans import SegmentSplit as SegmentSplit
 from cordwood._stubs.plans import plan_retention as plan_retention
@@ -162,7 +161,6 @@ __all__ = [
     "Records",
     "RecoveryCut",
     "RecoveryPlan",
-    "RecoveryRefusal",
     "RepairAction",
     "RepairPlan",
     "Replica",

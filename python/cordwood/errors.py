@@ -14,11 +14,13 @@ __all__ = [
     "CorruptLogError",
     "ForkedHandleError",
     "InternalError",
+    "InvalidProducerEpochError",
     "InvalidRecordError",
     "LockedError",
     "LogChangedError",
     "LogNotFoundError",
     "OffsetOutOfRangeError",
+    "OutOfOrderSequenceError",
     "PoisonedError",
     "RecordTooLargeError",
     "UnsupportedFormatError",
@@ -44,7 +46,7 @@ class CordwoodError(Exception):
     """The file or directory."""
 
     position: int | None
-    """Bytes from the start of `file`; in an `InvalidRecordError`, bytes from the start of the passed bytes."""
+    """Bytes from the start of `file`; in an error of passed batches, bytes from the start of these."""
 
     offset: int | None
     """The offset (logical)."""
@@ -60,6 +62,12 @@ class CordwoodError(Exception):
 
     found: str | None
     """What was found."""
+
+    producer_id: int | None
+    """The producer id. Set only in an `OutOfOrderSequenceError` and an `InvalidProducerEpochError`."""
+
+    producer_epoch: int | None
+    """The epoch of the batch. Set only together with `producer_id`."""
 
     argument: str | None
     """The invalid argument or setting."""
@@ -79,6 +87,8 @@ class CordwoodError(Exception):
         log_end_offset: int | None = None,
         expected: str | None = None,
         found: str | None = None,
+        producer_id: int | None = None,
+        producer_epoch: int | None = None,
         argument: str | None = None,
         advice: str | None = None,
     ) -> None:
@@ -92,6 +102,8 @@ class CordwoodError(Exception):
         self.log_end_offset = log_end_offset
         self.expected = expected
         self.found = found
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
         self.argument = argument
         self.advice = advice
 
@@ -110,6 +122,8 @@ class CordwoodError(Exception):
             "log_end_offset": self.log_end_offset,
             "expected": self.expected,
             "found": self.found,
+            "producer_id": self.producer_id,
+            "producer_epoch": self.producer_epoch,
             "argument": self.argument,
             "advice": self.advice,
         }
@@ -141,6 +155,21 @@ class InvalidRecordError(CordwoodError, ValueError):
     `argument` is `"raw"` if the bytes are not a valid batch, `"timestamp"` if a time is too far from the clock, and
     `"key"` if a key is missing in a compacted log. `position` is the position of the batch in the bytes. Damage in a
     file of a log is a `CorruptLogError`.
+    """
+
+
+class OutOfOrderSequenceError(CordwoodError, ValueError):
+    """A batch passed to `append_batches` does not continue the sequences of its producer.
+
+    A batch before it is missing, or it is an older batch than the last five again. `expected` is the next sequence of
+    the producer. *Source*: Kafka `OutOfOrderSequenceException`.
+    """
+
+
+class InvalidProducerEpochError(CordwoodError, ValueError):
+    """A batch passed to `append_batches` has a lower epoch than its producer had before: it is fenced.
+
+    *Source*: Kafka `InvalidProducerEpochException`.
     """
 
 

@@ -20,6 +20,16 @@ pub struct Staged {
 }
 
 impl Staged {
+    /// Renames it. Durable after [`Directory::sync`].
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io).
+    pub(crate) fn put_unsynced(mut self) -> Result<()> {
+        self.directory.rename(&self.from, &self.to)?;
+        self.is_put = true;
+        Ok(())
+    }
+
     /// Renames it durably. A reader, now or after a crash, finds either the old file or this one.
     ///
     /// # Errors

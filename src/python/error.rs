@@ -16,6 +16,8 @@ pub(super) fn to_python(py: Python<'_>, error: Error) -> PyErr {
         Error::UnsupportedFormat { .. } => "UnsupportedFormatError",
         Error::InvalidRecord { .. } => "InvalidRecordError",
         Error::RecordTooLarge { .. } => "RecordTooLargeError",
+        Error::OutOfOrderSequence { .. } => "OutOfOrderSequenceError",
+        Error::InvalidProducerEpoch { .. } => "InvalidProducerEpochError",
         Error::OffsetOutOfRange { .. } => "OffsetOutOfRangeError",
         Error::LogChanged { .. } => "LogChangedError",
         Error::LogNotFound { .. } => "LogNotFoundError",
@@ -96,6 +98,9 @@ fn make(py: Python<'_>, class: &str, message: &str, error: Option<&Error>) -> Py
         attributes.set_item("log_end_offset", log_offsets.as_ref().map(|offsets| offsets.end))?;
         attributes.set_item("expected", error.expected())?;
         attributes.set_item("found", error.found())?;
+        let producer = error.producer();
+        attributes.set_item("producer_id", producer.map(|(producer_id, _)| producer_id))?;
+        attributes.set_item("producer_epoch", producer.map(|(_, producer_epoch)| producer_epoch))?;
         attributes.set_item("argument", error.argument())?;
         attributes.set_item("advice", advice(error))?;
     }

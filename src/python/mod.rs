@@ -117,9 +117,7 @@ mod core_module {
     #[pymodule_export]
     use super::record::PyRecord;
     #[pymodule_export]
-    use super::recovery::{
-        PyFileChange, PyRebuiltIndex, PyRecoveryCut, PyRecoveryPlan, PyRecoveryRefusal, PySegmentSplit,
-    };
+    use super::recovery::{PyFileChange, PyRebuiltIndex, PyRecoveryCut, PyRecoveryPlan, PySegmentSplit};
     #[pymodule_export]
     use super::repair::{
         PyCarveReport, PyCarvedPiece, PyCarvedRun, PyLostRange, PyRepairAction, PyRepairPlan, carve_image,

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use super::enter::logger;
 use super::value_class::{value_class, wrapped};
-use crate::writer::{FileChange, RebuiltIndex, RecoveryCut, RecoveryPlan, RecoveryRefusal, SegmentSplit};
+use crate::writer::{FileChange, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit};
 
 value_class! {
     "RecoveryPlan", PyRecoveryPlan(RecoveryPlan),
@@ -24,7 +24,6 @@ value_class! {
         file_changes: Vec<PyFileChange> = |plan| wrapped(&plan.file_changes),
         splits: Vec<PySegmentSplit> = |plan| wrapped(&plan.splits),
         rewrites_leader_epochs: bool,
-        refusal: Option<PyRecoveryRefusal> = |plan| plan.refusal.clone().map(Into::into),
     }
     methods {
         fn __repr__(&self) -> String {
@@ -34,22 +33,6 @@ value_class! {
                  rebuilt_indexes={}, file_changes={}, splits={})",
                 path.to_string_lossy(), cuts.len(), rebuilt_indexes.len(), file_changes.len(), splits.len()
             )
-        }
-    }
-}
-
-value_class! {
-    "RecoveryRefusal", PyRecoveryRefusal(RecoveryRefusal),
-    repr {
-        reason: &'static str = |refusal| refusal.reason.code(),
-        file: OsString = |refusal| refusal.file.clone().into(),
-        position: u64,
-        offset: i64,
-        found: String,
-    }
-    methods {
-        fn __str__(&self) -> String {
-            self.0.to_string()
         }
     }
 }

@@ -130,8 +130,11 @@ impl PyLogWriter {
 #[pymethods]
 impl PyLogWriter {
     #[new]
-    #[pyo3(signature = (path, *, config=None, flush=LEFT_OUT, topic_id=None, leader_epoch=None),
-        text_signature = "(path, *, config=None, flush='always', topic_id=None, leader_epoch=None)")]
+    #[expect(clippy::too_many_arguments, reason = "they are Python's arguments")]
+    #[pyo3(signature = (path, *, config=None, flush=LEFT_OUT, topic_id=None, leader_epoch=None,
+            producer_id_expiration_ms=LEFT_OUT),
+        text_signature = "(path, *, config=None, flush='always', topic_id=None, leader_epoch=None, \
+            producer_id_expiration_ms=86400000)")]
     fn new(
         py: Python<'_>,
         path: &Bound<'_, PyAny>,
@@ -139,6 +142,7 @@ impl PyLogWriter {
         flush: Defaulted<'_, '_>,
         topic_id: Option<&Bound<'_, PyAny>>,
         leader_epoch: Option<&Bound<'_, PyAny>>,
+        producer_id_expiration_ms: Defaulted<'_, '_>,
     ) -> PyResult<Self> {
         let id = |name, given: &Bound<'_, PyAny>| {
             let id = arguments::text(name, "a str of 22 letters, as Kafka prints a topic's id", given)?;
@@ -155,6 +159,11 @@ impl PyLogWriter {
             flush: flush.or("flush", defaults.flush, flush_mode::flush)?,
             topic_id: optional("topic_id", topic_id, id)?,
             leader_epoch: optional("leader_epoch", leader_epoch, epoch)?,
+            producer_id_expiration_ms: producer_id_expiration_ms.or(
+                "producer_id_expiration_ms",
+                defaults.producer_id_expiration_ms,
+                |name, given| arguments::whole(name, "a whole number of ms, 1 or more", given),
+            )?,
             interrupt: SIGNALS,
             on_warning: WARNINGS,
             ..defaults
@@ -222,6 +231,12 @@ impl PyLogWriter {
     #[getter]
     fn log_end_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.append_with(py, |appender| Ok(appender.log_end_offset()))
+    }
+
+    #[doc = stub_doc!(LogWriter.last_stable_offset)]
+    #[getter]
+    fn last_stable_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with_writer(py, |writer| Ok(writer.last_stable_offset()))
     }
 
     #[doc = stub_doc!(LogWriter.durable_offset)]

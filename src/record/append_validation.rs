@@ -4,14 +4,16 @@
 //! Lengths, checksums, counts, attributes and every record are checked, in compressed batches too. What Kafka rejects is
 //! rejected. The differences from what Kafka accepts are:
 //!
-//! - magic 0 and 1 are refused; so are producer ids and transactions, which need producer state, undefined attribute bits, and
-//!   batches larger than [`MAX_BATCH_BYTES`](super::MAX_BATCH_BYTES), stored or decompressed, which the reader refuses;
+//! - magic 0 and 1 are refused; so are transactional batches without a producer id, undefined attribute bits, and batches larger
+//!   than [`MAX_BATCH_BYTES`](super::MAX_BATCH_BYTES), stored or decompressed, which the reader refuses;
 //! - a partial batch at the end is refused; Kafka drops it silently;
 //! - a leader's records must have the relative offsets 0, 1, 2, …; Kafka checks this in compressed batches only;
 //! - a follower's batch is refused if its records break the format, which Kafka does not check; if a record's timestamp is above
 //!   the header's largest (a search by time would miss the record); or if its leader epoch is below the previous one (readers
 //!   report that as damage);
 //! - a leader accepts several batches at once, each like a single batch, and ignores their base offsets.
+//!
+//! Sequences and epochs of producers are checked against the log: `crate::state::producers`.
 //!
 //! Kafka: `UnifiedLog.analyzeAndValidateRecords`, `LogValidator`.
 
@@ -227,16 +229,16 @@ fn read_batch(bytes: &[u8], origin: Origin) -> std::result::Result<(BatchHeader,
         let found = format!("attributes {:#06x}", header.attributes.0);
         return Err(Malformed::new("attribute bits from 0 to 6", found));
     }
-    if header.producer_id > -1 || header.is_transactional() {
-        let found = if header.is_transactional() { "a transactional batch, " } else { "" };
-        return Err(Malformed::unsupported(
-            "batches without producer id and transaction, until producer state is kept",
-            format!("{found}producer id {}", header.producer_id),
-        ));
+    if header.is_transactional() && header.producer_id < 0 {
+        return Err(Malformed::new("a producer id in a transactional batch", header.producer_id.to_string()));
     }
     if origin == Origin::Leader {
         if header.is_control() {
             return Err(Malformed::new("data batches", "a control batch"));
+        }
+        if header.producer_id >= 0 && header.base_sequence < 0 {
+            let expected = "a sequence, 0 or above, in a batch with a producer id";
+            return Err(Malformed::new(expected, header.base_sequence.to_string()));
         }
         let count = i64::from(header.count.unwrap_or(0));
         if count == 0 || count != header.last_offset + 1 {

@@ -6,6 +6,9 @@ use crate::types::TimestampType;
 /// The bit for [`TimestampType::LogAppendTime`].
 pub(super) const APPEND_TIME: i16 = 1 << 3;
 
+/// The bit of batches in transactions.
+pub(super) const TRANSACTIONAL: i16 = 1 << 4;
+
 /// How a batch's records are compressed. Kafka: `CompressionType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Codec {

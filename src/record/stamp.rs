@@ -3,7 +3,7 @@
 //! Base offset and leader epoch are outside the checksum. The timestamp type and the largest timestamp are inside it: changing
 //! them requires a new checksum. Kafka: `DefaultRecordBatch.setLastOffset`, `setPartitionLeaderEpoch`, `setMaxTimestamp`.
 
-use super::attributes::APPEND_TIME;
+use super::attributes::{APPEND_TIME, TRANSACTIONAL};
 use super::{
     Analyzed, BatchBuilder, BatchHeader, BatchOptions, NewRecord, Records, i16_at, i64_at, put, seal,
 };
@@ -108,14 +108,17 @@ impl Analyzed {
         };
         let start = out.len();
         let mut header = builder.finish(&options, out)?;
-        if (self.header.producer_epoch, self.header.base_sequence) != (-1, -1) {
-            // these fields have no meaning without a producer id; Kafka keeps them, and the bytes must equal Kafka's
+        let BatchHeader { attributes, producer_id, producer_epoch, base_sequence, .. } = self.header;
+        if (producer_id, producer_epoch, base_sequence) != (-1, -1, -1) {
+            // without a producer id the other fields have no meaning; Kafka keeps them, and the bytes must equal Kafka's
             let stored = out.get_mut(start..).unwrap_or_default();
-            put(stored, 51, self.header.producer_epoch.to_be_bytes());
-            put(stored, 53, self.header.base_sequence.to_be_bytes());
+            header.attributes.0 |= attributes.0 & TRANSACTIONAL;
+            put(stored, 21, header.attributes.0.to_be_bytes());
+            put(stored, 43, producer_id.to_be_bytes());
+            put(stored, 51, producer_epoch.to_be_bytes());
+            put(stored, 53, base_sequence.to_be_bytes());
             header.crc = seal(stored);
-            (header.producer_epoch, header.base_sequence) =
-                (self.header.producer_epoch, self.header.base_sequence);
+            header = BatchHeader { producer_id, producer_epoch, base_sequence, ..header };
         }
         Ok(header)
     }

@@ -1,4 +1,4 @@
-//! The active segment: the `.log` that grows, and its two indexes. Kafka: `LogSegment`, write side.
+//! The active segment: the `.log` that grows, and its indexes. Kafka: `LogSegment`, write side.
 
 use super::roll::{RollState, is_relative};
 use crate::error::{Error, Result};
@@ -7,7 +7,7 @@ use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, WritableFile};
 use crate::index::Entry;
 use crate::index::due_entries::{DueEntries, EntryRule};
-use crate::index::{OffsetIndexWriter, TimeIndexWriter};
+use crate::index::{AbortedTransaction, OffsetIndexWriter, TimeIndexWriter, TransactionIndexWriter};
 use crate::record::BatchHeader;
 use crate::types::{OffsetPosition, TimestampOffset};
 
@@ -60,6 +60,7 @@ pub(crate) struct SegmentAppender {
     reserved: Option<u64>,
     offset_index: OffsetIndexWriter,
     time_index: TimeIndexWriter,
+    transaction_index: TransactionIndexWriter,
     due_entries: DueEntries,
     /// Bytes of data when the last index entries were written.
     indexed_size: u64,
@@ -116,6 +117,8 @@ impl SegmentAppender {
         let mut offset_index =
             OffsetIndexWriter::open(directory, &name(FileKind::OffsetIndex), base_offset, max)?;
         let mut time_index = TimeIndexWriter::open(directory, &name(FileKind::TimeIndex), base_offset, max)?;
+        let transaction_index =
+            TransactionIndexWriter::open(directory, &name(FileKind::TransactionIndex), base_offset)?;
         // if `segment.index.bytes` was lowered, they may have more entries than it allows: then they are full
         offset_index.resize(max.max(offset_index.entries() * offset_index.entry_size()))?;
         time_index.resize(max.max(time_index.entries() * time_index.entry_size()))?;
@@ -127,6 +130,7 @@ impl SegmentAppender {
             reserved: (layout.initial_size == 0).then_some(size),
             offset_index,
             time_index,
+            transaction_index,
             due_entries: DueEntries::new(layout.entry_rule.interval_bytes, largest),
             indexed_size: size,
             first_batch_timestamp,
@@ -183,15 +187,26 @@ impl SegmentAppender {
             && TimestampOffset::has_slot(times.entries() + before_last, times.max_entries(), false)
     }
 
-    /// Appends whole batches, which `headers` describe: all of them, or none if this fails. The second value of an error is
-    /// true if the write could not be undone: the contents of the file are then unknown.
+    /// Appends whole batches, which `headers` describe, and the transactions that they abort: all of them, or none if this fails. The
+    /// second value of an error is true if the write could not be undone: the contents of the files are then unknown.
     ///
     /// *Source*: `LogSegment.append`; one index entry per batch at most, as in 4.3.1.
-    pub(crate) fn append(&mut self, bytes: &[u8], headers: &[BatchHeader]) -> Result<(), (Error, bool)> {
+    pub(crate) fn append(
+        &mut self,
+        bytes: &[u8],
+        headers: &[BatchHeader],
+        aborted: &[AbortedTransaction],
+    ) -> Result<(), (Error, bool)> {
         debug_assert!(
             headers.iter().all(|header| is_relative(header.last_offset, self.base_offset)),
             "the caller rolls before such an append"
         );
+        // before the batches: then only a transaction index, which recovery rebuilds, can have too much after a crash
+        for transaction in aborted {
+            if let Err(error) = self.transaction_index.append(*transaction) {
+                return Err((error, !self.take_back(aborted)));
+            }
+        }
         let wanted = bytes.len() as u64;
         if self.reserved.is_some_and(|reserved| self.size + wanted > reserved) {
             self.reserve(wanted);
@@ -201,7 +216,7 @@ impl SegmentAppender {
             self.reserved = self.reserved.map(|_| self.size);
             let is_undone =
                 seeded_bugs::is(SeededBug::NoTruncateAfterShortWrite) || self.log.set_size(self.size).is_ok();
-            return Err((error, !is_undone));
+            return Err((error, !is_undone || !self.take_back(aborted)));
         }
         for header in headers {
             if self.first_batch_timestamp.is_none() {
@@ -223,6 +238,11 @@ impl SegmentAppender {
             self.share_index_entries();
         }
         Ok(())
+    }
+
+    /// Removes the entries of aborted transactions whose markers were not written. Returns false if that fails.
+    fn take_back(&mut self, aborted: &[AbortedTransaction]) -> bool {
+        aborted.first().is_none_or(|first| self.transaction_index.truncate_to(first.last_offset).is_ok())
     }
 
     /// Writes the index entries that are only in memory, so that other processes see them.
@@ -253,6 +273,7 @@ impl SegmentAppender {
         layout: &SegmentLayout,
     ) -> Result<()> {
         if base_offset == self.base_offset {
+            self.transaction_index.truncate_to(offset)?;
             return truncate(&mut self.offset_index, &mut self.time_index, offset);
         }
         let max = layout.entry_rule.max_index_size;
@@ -260,6 +281,8 @@ impl SegmentAppender {
         let mut offset_index =
             OffsetIndexWriter::open(directory, &name(FileKind::OffsetIndex), base_offset, max)?;
         let mut time_index = TimeIndexWriter::open(directory, &name(FileKind::TimeIndex), base_offset, max)?;
+        TransactionIndexWriter::open(directory, &name(FileKind::TransactionIndex), base_offset)?
+            .truncate_to(offset)?;
         truncate(&mut offset_index, &mut time_index, offset)
     }
 
@@ -272,7 +295,8 @@ impl SegmentAppender {
             self.log.sync()?;
         }
         self.offset_index.flush()?;
-        self.time_index.flush()
+        self.time_index.flush()?;
+        self.transaction_index.flush()
     }
 
     /// Writes all index entries and the closing time entry. If it fails, as on a full disk, that entry is not added, and

@@ -54,8 +54,13 @@ impl Appender {
     /// assigns them; with `keep_offsets` they keep their own, as on a follower, and gaps between offsets are allowed. Either all
     /// of them are appended or none.
     ///
+    /// A leader checks the sequences and epochs of batches with a producer id. If all batches are duplicates of batches among the last
+    /// five of their producers, nothing is appended, and the result has the offsets and the largest timestamp of those. A follower
+    /// checks no sequences and epochs, and accepts the markers that end transactions.
+    ///
     /// # Errors
-    /// As [`Appender::append`], and for bytes that break a rule of the format.
+    /// As [`Appender::append`], and [`Error::InvalidRecord`] for bytes that break a rule of the format, and for a batch outside the open
+    /// transaction of its producer. For a leader, [`Error::OutOfOrderSequence`] and [`Error::InvalidProducerEpoch`].
     ///
     /// *Source*: `UnifiedLog.appendAsLeader`, `appendAsFollower`.
     pub fn append_batches(&self, raw: &[u8], keep_offsets: bool) -> Result<Appended> {
@@ -216,7 +221,7 @@ impl Partition {
         let (header, bytes) = builder.seal(&self.batch_options(validation))?;
         if usize::try_from(header.size).is_ok_and(|size| size <= max_bytes) || records.len() < 2 {
             check_size(&header, validation.max_message_bytes)?;
-            return self.append(bytes, &[header], validation.now);
+            return self.append(bytes, &[header], None, validation.now);
         }
         // incompressible records: compression made the batch larger
         let (front, back) = records.split_at(records.len() / 2);
@@ -238,14 +243,24 @@ impl Partition {
         let batches = analyze(raw, &validation)?;
         if keep_offsets {
             let headers: Vec<_> = batches.iter().map(|batch| batch.header).collect();
-            return self.append(raw, &headers, validation.now);
+            let updates = self.producers.check(&batches, &headers, raw, false, validation.now)?;
+            return self.append(raw, &headers, updates, validation.now);
+        }
+        if let Some((first, last)) = self.producers.duplicates_of(&batches) {
+            return Ok(Appended {
+                first_offset: first.first_offset(),
+                last_offset: last.last_offset,
+                max_timestamp: first.timestamp.max(last.timestamp),
+                durable: false,
+            });
         }
         let mut builder = std::mem::take(&mut self.builder);
         let stamped = self.stamped(raw, &batches, &validation, &mut builder);
         builder.clear();
         self.builder = builder;
         let (bytes, headers) = stamped?;
-        self.append(&bytes, &headers, validation.now)
+        let updates = self.producers.check(&batches, &headers, raw, true, validation.now)?;
+        self.append(&bytes, &headers, updates, validation.now)
     }
 
     /// A leader's batches with their offsets and epochs, recompressed if the settings require another codec.

@@ -8,9 +8,13 @@ impl Partition {
     /// Seals the active segment, makes everything durable, and writes the clean marker last.
     pub(super) fn close(&mut self) -> Result<()> {
         self.active.seal()?;
+        let end = self.ends.log_end_offset();
+        if let Some(snapshot) = self.producers.stage_snapshot(&self.directory, end)? {
+            snapshot.put_unsynced()?;
+            self.producers.note_snapshot(end);
+        }
         self.directory.sync()?;
         self.durable_offset_file.set(self.ends.data_end())?;
-        let end = self.ends.log_end_offset();
         self.ends.sync(end);
         let checkpoint = self.ends.checkpoint_at(end);
         checkpoint.write(&self.directory)?;

@@ -15,6 +15,7 @@ mod group_commit;
 mod options;
 mod partition;
 mod poison;
+mod producers;
 mod recovery;
 mod restart;
 mod truncate;
@@ -30,8 +31,7 @@ use group_commit::GroupCommit;
 pub use options::WriterOptions;
 use partition::Partition;
 pub use recovery::{
-    FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, RecoveryRefusal,
-    RefusalReason, SegmentSplit,
+    FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit,
 };
 #[cfg(feature = "inspect")]
 pub(crate) use recovery::{QUARANTINE, Quarantined, finish_replacement, replaced};
@@ -114,9 +114,9 @@ impl LogWriter {
     /// If a new log cannot be opened, the files created for it are removed.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another writer or a broker holds the lock; [`Error::Corrupt`] if the log is damaged or a segment is
-    /// missing (nothing is changed); [`Error::UnsupportedFormat`] if its batches have producer ids; [`Error::Config`], also for a
-    /// directory name that Kafka does not accept in a data directory; [`Error::Io`].
+    /// [`Error::Locked`] if another writer or a broker holds the lock; [`Error::Corrupt`] if the log is damaged, a segment is missing,
+    /// or a batch contradicts the transactions before it (nothing is changed); [`Error::Config`], also for a directory name that
+    /// Kafka does not accept in a data directory; [`Error::Io`].
     ///
     /// *Source*: `UnifiedLog.create`, `LogLoader.load`.
     pub fn open(path: impl AsRef<Path>, options: &WriterOptions) -> Result<Self> {
@@ -251,6 +251,15 @@ impl LogWriter {
     /// The log start offset: no record below it exists. Kafka: `logStartOffset`.
     pub fn log_start_offset(&self) -> i64 {
         self.shared.lock().ends.log_start_offset()
+    }
+
+    /// The last stable offset: the first offset of the oldest open transaction, or the log end offset. The exclusive end for a
+    /// committed reader. Kafka: `lastStableOffset`.
+    pub fn last_stable_offset(&self) -> i64 {
+        let partition = self.shared.lock();
+        let ends = &partition.ends;
+        let open = partition.producers.first_open_offset();
+        open.map_or(ends.log_end_offset(), |first| first.max(ends.log_start_offset()))
     }
 
     /// The durable offset: every record below it survives a power loss. Kafka: `recoveryPoint`.

@@ -22,6 +22,9 @@ pub struct WriterOptions {
     /// The leader epoch of the batches: 0 or above, and not below the latest epoch of the log; `None`: the latest epoch, or 0 in
     /// a new log.
     pub leader_epoch: Option<i32>,
+    /// A producer id without an open transaction is forgotten when its last batch or marker is this old, ms, at least 1: the next
+    /// opening, and appends within ten minutes, do not know its sequences. Kafka: the broker's setting `producer.id.expiration.ms`.
+    pub producer_id_expiration_ms: i64,
     /// The clock, ms since the epoch.
     pub clock: fn() -> i64,
     /// The seed of the jitter.
@@ -39,6 +42,7 @@ impl Default for WriterOptions {
             flush: FlushMode::default(),
             topic_id: None,
             leader_epoch: None,
+            producer_id_expiration_ms: 86_400_000,
             clock: system_time,
             random: std::process::id(),
             interrupt: Interrupt::NEVER,
@@ -52,7 +56,7 @@ impl WriterOptions {
     ///
     /// # Errors
     /// [`Error::Config`] for a setting out of its range; for a `segment.index.bytes` too small for one entry, which Kafka accepts
-    /// and then rolls at each append; for a negative epoch.
+    /// and then rolls at each append; for a negative epoch; for an expiration below 1 ms.
     pub(crate) fn check(&self) -> Result<()> {
         self.config.validate()?;
         if self.config.segment_index_bytes < MAX_ENTRY_BYTES {
@@ -66,6 +70,10 @@ impl WriterOptions {
         }
         if let Some(epoch) = self.leader_epoch.filter(|epoch| *epoch < 0) {
             return Err(Error::config("leader_epoch", "an epoch, 0 or above", epoch.to_string()));
+        }
+        if self.producer_id_expiration_ms < 1 {
+            let found = self.producer_id_expiration_ms.to_string();
+            return Err(Error::config("producer_id_expiration_ms", "milliseconds, 1 or above", found));
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Appended;
 use super::ends::Ends;
+use super::producers::{Producers, aborted};
 use crate::config::LogConfig;
 use crate::error::{Error, Result, SizeLimit};
 use crate::fs::seeded_bugs::{self, SeededBug};
@@ -17,6 +18,7 @@ use crate::segment::{RollParams, SegmentAppender, SegmentLayout, is_relative, re
 use crate::state::checkpoint::DurableOffsetFile;
 use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::LeaderEpochs;
+use crate::state::producers::ProducerUpdates;
 
 /// A partition directory that is being written.
 #[derive(Debug)]
@@ -27,6 +29,7 @@ pub(super) struct Partition {
     /// The leader epoch of the batches that the writer builds.
     pub(super) leader_epoch: i32,
     pub(super) epochs: LeaderEpochs,
+    pub(super) producers: Producers,
     /// The base offsets of the segments before the active one.
     pub(super) sealed: BTreeSet<i64>,
     pub(super) active: SegmentAppender,
@@ -49,6 +52,13 @@ pub(super) struct Unsynced {
     pub(super) log_end_offset: i64,
     data_end: i64,
     truncations: u64,
+}
+
+/// The staged files of a roll.
+struct StagedSeal {
+    checkpoint: Staged,
+    /// With its offset.
+    snapshot: Option<(i64, Staged)>,
 }
 
 impl Partition {
@@ -89,11 +99,17 @@ impl Partition {
         Ok(())
     }
 
-    /// Appends whole batches whose headers have their final offsets and epochs, either all of them or none. `now`: the time of
-    /// the append, ms.
+    /// Appends whole batches whose headers have their final offsets and epochs, either all of them or none. `updates`: what they
+    /// change for their producers, if one has a producer id. `now`: the time of the append, ms.
     ///
     /// *Source*: `UnifiedLog.append`, step 4 and later.
-    pub(super) fn append(&mut self, bytes: &[u8], headers: &[BatchHeader], now: i64) -> Result<Appended> {
+    pub(super) fn append(
+        &mut self,
+        bytes: &[u8],
+        headers: &[BatchHeader],
+        updates: Option<ProducerUpdates>,
+        now: i64,
+    ) -> Result<Appended> {
         let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
             let next = self.ends.log_end_offset();
             return Ok(Appended {
@@ -128,12 +144,17 @@ impl Partition {
             self.ends.commit().or_poison(staged.put())?;
             self.epochs = epochs;
         }
-        self.active.append(bytes, headers).map_err(|(error, is_torn)| {
+        let ended = updates.as_ref().map(|updates| self.producers.ended_by(updates)).unwrap_or_default();
+        let aborted: Vec<_> = ended.into_iter().filter_map(aborted).collect();
+        self.active.append(bytes, headers, &aborted).map_err(|(error, is_torn)| {
             if is_torn || is_ahead {
                 self.ends.commit().poison(&error);
             }
             error
         })?;
+        if let Some(updates) = updates {
+            self.producers.apply(updates);
+        }
         // a batch from another leader may have a higher epoch, and epochs must not decrease
         self.leader_epoch = self.leader_epoch.max(last.leader_epoch);
         self.ends.append(size, last.last_offset + 1);
@@ -211,7 +232,7 @@ impl Partition {
         self.active.trim_log()?;
         let created = SegmentAppender::create(&self.directory, base_offset, &layout, now, jitter)
             .and_then(|fresh| Ok((fresh, self.stage_seal(base_offset)?)));
-        let (fresh, checkpoint) = match created {
+        let (fresh, staged) = match created {
             Ok(created) => created,
             Err(error) => {
                 // a remaining file would end the active segment at its base offset
@@ -221,7 +242,7 @@ impl Partition {
                 return self.ends.commit().or_poison_after_sync(Err(error));
             }
         };
-        let sealed = self.seal(checkpoint);
+        let sealed = self.seal(staged);
         self.ends.commit().or_poison(sealed)?;
         self.sealed.insert(self.active.base_offset());
         self.active = fresh;
@@ -247,15 +268,18 @@ impl Partition {
         self.live.set(self.bases());
     }
 
-    /// The steps of a roll that need disk space: the last index entries of the active segment, and a checkpoint with the base
-    /// offset of the new segment as recovery point.
-    fn stage_seal(&mut self, base_offset: i64) -> Result<Staged> {
-        let staged = self.ends.checkpoint_at(base_offset).stage(&self.directory)?;
+    /// The steps of a roll that need disk space: the last index entries of the active segment, a snapshot of the producers, and a
+    /// checkpoint with the base offset of the new segment as recovery point.
+    fn stage_seal(&mut self, base_offset: i64) -> Result<StagedSeal> {
+        let checkpoint = self.ends.checkpoint_at(base_offset).stage(&self.directory)?;
+        let snapshot = self.producers.stage_snapshot(&self.directory, base_offset)?;
+        let snapshot = snapshot.map(|staged| (base_offset, staged));
         self.active.write_last_index_entries()?;
-        Ok(staged)
+        Ok(StagedSeal { checkpoint, snapshot })
     }
 
-    fn seal(&mut self, checkpoint: Staged) -> Result<()> {
+    fn seal(&mut self, staged: StagedSeal) -> Result<()> {
+        let StagedSeal { checkpoint, snapshot } = staged;
         if seeded_bugs::is(SeededBug::RecoveryPointBeforeFsync) {
             checkpoint.put()?;
             self.durable_offset_file.set(self.ends.data_end())?;
@@ -263,7 +287,12 @@ impl Partition {
         }
         self.active.seal()?;
         self.durable_offset_file.note(self.ends.data_end())?;
-        // its directory sync also makes the names of the new segment's files durable
+        // the log is durable up to the snapshot's offset
+        if let Some((offset, staged)) = snapshot {
+            staged.put_unsynced()?;
+            self.producers.note_snapshot(offset);
+        }
+        // its directory sync also makes the names of the new segment's files and of the snapshot durable
         checkpoint.put()
     }
 

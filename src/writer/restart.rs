@@ -69,7 +69,7 @@ impl Partition {
         staged.lines.map_or(Ok(()), StagedLines::put)?;
         self.epochs.clear();
         staged.epochs.put()?;
-        self.remove_snapshots_above(-1)?;
+        self.producers.restart(&self.directory, offset)?;
         let mut old: Vec<_> = std::mem::take(&mut self.sealed).into_iter().collect();
         old.push(self.active.base_offset());
         // the new segment may exist together with the old ones only if its offsets are above theirs

@@ -2,11 +2,13 @@
 //! files are a valid log.
 
 use super::partition::Partition;
+use super::producers::{ProducerPlan, Rebuild, Replayed, StagedProducers};
 use super::recovery::{self, remove_newest_first};
 use crate::error::{Error, Result};
 use crate::fs::Staged;
-use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
+use crate::fs::names::{FileKind, segment_file};
 use crate::fs::seeded_bugs::{self, SeededBug};
+use crate::index::TransactionIndexWriter;
 use crate::log::{Log, LogOptions};
 use crate::segment::{SegmentAppender, remove_segment};
 use crate::state::checkpoint::Checkpoint;
@@ -51,9 +53,10 @@ impl Partition {
             _ if target == self.active.base_offset() => self.active.size(),
             _ => segment_size,
         };
+        let producers = self.producers_as_of(&log, offset)?;
         drop(log);
         let staged = self
-            .stage_cut(offset, target, size)
+            .stage_cut(offset, target, size, producers)
             .and_then(|staged| truncation_count::increment(&self.directory).map(|()| staged));
         let staged = self.ends.commit().or_poison_unless_full(staged)?;
         let cut = self.cut(offset, target, size, staged);
@@ -61,9 +64,24 @@ impl Partition {
         Ok(true)
     }
 
+    /// The producers as of an offset of the log, to which it is truncated.
+    fn producers_as_of(&self, log: &Log, offset: i64) -> Result<ProducerPlan> {
+        let below = log.segments().iter().take_while(|segment| segment.base_offset() < offset);
+        let segments = below.map(Replayed::whole).collect::<Result<Vec<_>>>()?;
+        let (start, end) = (self.ends.log_start_offset(), self.ends.log_end_offset());
+        Rebuild::at_truncation(&self.directory, &segments, start, end, &self.producers, (self.clock)())
+            .truncate_to(offset)
+    }
+
     /// The steps of a truncation that need disk space. If the disk is full, the log is unchanged; only the recovery point may be
     /// lower.
-    fn stage_cut(&mut self, offset: i64, target: i64, size: u64) -> Result<StagedCut> {
+    fn stage_cut(
+        &mut self,
+        offset: i64,
+        target: i64,
+        size: u64,
+        producers: ProducerPlan,
+    ) -> Result<StagedCut> {
         if seeded_bugs::is(SeededBug::SwappedDeleteOrder) {
             self.directory.open_writable(&segment_file(target, FileKind::Log))?.set_size(size)?;
         }
@@ -72,9 +90,14 @@ impl Partition {
         let mut epochs = self.epochs.clone();
         let epochs =
             if epochs.truncate_from_end(offset) { Some((self.stage_epochs(&epochs)?, epochs)) } else { None };
+        // cut later: an entry that cannot be read is an error before the first change
+        let name = segment_file(target, FileKind::TransactionIndex);
+        let transactions = TransactionIndexWriter::open(&self.directory, &name, target)?;
+        transactions.iter().try_for_each(|entry| entry.map(drop))?;
         let segment =
             if target == self.active.base_offset() { Vec::new() } else { self.stage_sealed(target, size)? };
-        Ok(StagedCut { epochs, segment })
+        let producers = producers.stage(&self.directory)?;
+        Ok(StagedCut { epochs, segment, producers })
     }
 
     /// Copies the remaining part of a sealed segment. Its files are not cut in place: readers may have mapped them, and an access
@@ -82,7 +105,7 @@ impl Partition {
     fn stage_sealed(&self, base_offset: i64, size: u64) -> Result<Vec<Staged>> {
         let mut staged = vec![self.directory.stage_start(&segment_file(base_offset, FileKind::Log), size)?];
         // copied as a whole: they are truncated later
-        for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
+        for kind in [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex] {
             let name = segment_file(base_offset, kind);
             if let Some(index) = self.directory.identity_of(&name)? {
                 staged.push(self.directory.stage_start(&name, index.size)?);
@@ -110,7 +133,7 @@ impl Partition {
             self.epochs = epochs;
             staged.put()?;
         }
-        self.remove_snapshots_above(offset)?;
+        staged.producers.remove(&self.directory)?;
         let newer = self.sealed.split_off(&target);
         let newest_first = [self.active.base_offset()].into_iter().chain(newer.into_iter().rev());
         remove_newest_first(&self.directory, newest_first.filter(|base_offset| *base_offset > target))?;
@@ -135,6 +158,7 @@ impl Partition {
         };
         self.active = SegmentAppender::open(&self.directory, target, state, &layout, created, jitter)?;
         self.durable_offset_file.set(data_end)?;
+        self.producers = staged.producers.put(&self.directory)?;
         self.ends.end_truncation(data_end, offset);
         self.publish_segments();
         truncation_count::increment(&self.directory)
@@ -178,6 +202,7 @@ impl Partition {
             self.epochs = epochs;
             staged.put()?;
         }
+        self.producers.start_at(self.ends.log_start_offset());
         self.remove_below_log_start()
     }
 
@@ -191,6 +216,7 @@ impl Partition {
             self.live.set(kept.to_vec());
         }
         for base_offset in expired {
+            self.producers.remove_snapshot(&self.directory, *base_offset)?;
             remove_segment(&self.directory, *base_offset)?;
             self.sealed.remove(base_offset);
         }
@@ -216,23 +242,6 @@ impl Partition {
         let data_directory = self.data_directory.as_ref();
         data_directory.map(|data_directory| data_directory.stage_checkpoint(checkpoint)).transpose()
     }
-
-    /// Removes the producer state snapshots above an offset: their records no longer exist.
-    pub(super) fn remove_snapshots_above(&self, offset: i64) -> Result<()> {
-        let mut is_changed = false;
-        for (name, _) in self.directory.entries()? {
-            let is_snapshot = SegmentFileName::parse(&name).is_some_and(|parsed| {
-                parsed.kind == FileKind::Snapshot
-                    && parsed.stage == Stage::Live
-                    && parsed.base_offset > offset
-            });
-            if is_snapshot {
-                self.directory.remove(&name)?;
-                is_changed = true;
-            }
-        }
-        if is_changed { self.directory.sync() } else { Ok(()) }
-    }
 }
 
 /// The staged files of a truncation.
@@ -240,6 +249,7 @@ struct StagedCut {
     epochs: Option<(Staged, LeaderEpochs)>,
     /// The files of the target, if it is not the active segment.
     segment: Vec<Staged>,
+    producers: StagedProducers,
 }
 
 fn refuse_negative(offset: i64) -> Result<()> {

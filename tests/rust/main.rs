@@ -141,5 +141,7 @@ mod writer {
     mod log_writer;
     mod missing;
     mod places;
+    mod producer_snapshots;
+    mod producers;
     mod recovery_plan;
 }

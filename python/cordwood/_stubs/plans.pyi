@@ -57,33 +57,6 @@ class RecoveryPlan:
     @property
     def rewrites_leader_epochs(self) -> bool:
         """Whether `leader-epoch-checkpoint` is replaced: it does not match the batches, or there are no batches."""
-    @property
-    def refusal(self) -> RecoveryRefusal | None:
-        """Why `LogWriter` does not open the log, so that the plan cannot be applied; `None` if it does.
-
-        >>> cw.LogWriter.plan_recovery("tests/golden/10-idempotent/idempotent-0").refusal.reason
-        'producer_ids'
-        """
-
-@final
-class RecoveryRefusal:
-    """Why a log that recovery could mend is not opened for writing. `str()` is the message of the error."""
-
-    @property
-    def reason(self) -> Literal["producer_ids"]:
-        """What a writer does not support: `producer_ids`, because it does not keep the states of producers."""
-    @property
-    def file(self) -> str:
-        """The path of the file where it was found first."""
-    @property
-    def position(self) -> int:
-        """The position of the batch in bytes from the start of the file."""
-    @property
-    def offset(self) -> int:
-        """The base offset of the batch."""
-    @property
-    def found(self) -> str:
-        """What was found there."""
 
 @final
 class RecoveryCut:

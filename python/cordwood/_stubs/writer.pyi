@@ -19,7 +19,8 @@ class LogWriter:
 
     *config*: a `LogConfig`. *topic_id*: 22 characters, as Kafka prints it, for `partition.metadata`. *leader_epoch*:
     the epoch of new batches, not below the latest epoch of the log; by default the latest epoch, and 0 in a new log.
-    *flush*: when an append is acknowledged:
+    *producer_id_expiration_ms*: a producer id without an open transaction is forgotten if its last batch is this old
+    (Kafka: the broker's `producer.id.expiration.ms`). *flush*: when an append is acknowledged:
 
     - `"always"`: each append returns when its records are durable. Appends of several threads share one flush.
     - `cw.FlushMode.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others. There are
@@ -37,10 +38,10 @@ class LogWriter:
     `KeyboardInterrupt` within a tenth of a second. The records are appended then, but may not be durable.
 
     *Errors*: `LockedError` if another writer or a broker has the log; `CorruptLogError` if there is damage other than a
-    torn last write, or a segment is missing (nothing is changed then); `UnsupportedFormatError` if batches have
-    producer ids; `ConfigError`, also for a directory name that Kafka would delete or refuse, in a broker's data
-    directory. After a write, a flush or a `close()` has failed, later calls raise `PoisonedError`: open the log again.
-    After `close()` they raise `ClosedError`.
+    torn last write, a segment is missing, or a batch contradicts the transactions before it (nothing is changed then);
+    `ConfigError`, also for a directory name that Kafka would delete or refuse, in a broker's data directory. After
+    a write, a flush or a `close()` has failed, later calls raise `PoisonedError`: open the log again. After `close()`
+    they raise `ClosedError`.
     *Source*: Kafka `UnifiedLog.create`, `LogLoader.load`.
 
     >>> import tempfile
@@ -62,15 +63,16 @@ class LogWriter:
         flush: str | FlushMode = "always",
         topic_id: str | None = None,
         leader_epoch: int | None = None,
+        producer_id_expiration_ms: int = 86_400_000,
     ) -> Self: ...
     @staticmethod
     def plan_recovery(path: FilePath, *, config: Settings | None = None) -> RecoveryPlan:
         """Return what opening a `LogWriter` would change to recover the log. Nothing is changed.
 
-        All checks of an opening are made: locks of other writers and of a broker, permissions, damage. A log with
-        producer ids, which `LogWriter` does not open yet, has a plan whose `refusal` says so. No lock is taken: another
-        process may take one before the log is opened. Pass the *config* of the `LogWriter`: it decides the entries of
-        an index, and with another `index.interval.bytes` than the log was written with, the indexes are rebuilt.
+        All checks of an opening are made: locks of other writers and of a broker, permissions, damage. No lock is
+        taken: another process may take one before the log is opened. Pass the *config* of the `LogWriter`: it decides
+        the entries of an index, and with another `index.interval.bytes` than the log was written with, the indexes are
+        rebuilt.
 
         *Cost*: reads what an opening reads. *Errors*: those of an opening, and `LogNotFoundError` if the directory does
         not exist.
@@ -79,8 +81,6 @@ class LogWriter:
         >>> plan = cw.LogWriter.plan_recovery("tests/golden/01-plain/orders-0", config=settings)
         >>> plan.is_clean, plan.log_end_offset
         (True, 1500)
-        >>> cw.LogWriter.plan_recovery("tests/golden/11-transactions/payments-0").refusal.reason
-        'producer_ids'
         """
     @property
     def recovery(self) -> RecoveryPlan | None:
@@ -106,6 +106,12 @@ class LogWriter:
     @property
     def log_end_offset(self) -> int:
         """The offset of the next record (the exclusive end). *Source*: Kafka `UnifiedLog.logEndOffset`."""
+    @property
+    def last_stable_offset(self) -> int:
+        """The first offset of the oldest open transaction, else the log end offset.
+
+        It is the exclusive end for `read_committed`. *Source*: Kafka `UnifiedLog.lastStableOffset`.
+        """
     @property
     def durable_offset(self) -> int:
         """The end of the records that survive a power loss (exclusive). *Source*: Kafka `UnifiedLog.recoveryPoint`."""
@@ -177,8 +183,14 @@ class LogWriter:
         They get the next offsets and the writer's epoch, as on a leader. With *keep_offsets* they keep their own, as on
         a follower: these must ascend from the log end offset, and gaps are allowed.
 
-        *Errors*: as `append`; also `InvalidRecordError` for bytes that break a rule of the format, with the position of
-        the batch in *raw*.
+        The sequences and epochs of batches with a producer id are checked as on a leader. If all batches are duplicates
+        of batches among the last five of their producers, nothing is appended, and the result has the offsets of those.
+        With *keep_offsets* neither sequences nor epochs are checked, and the markers that end transactions are
+        accepted.
+
+        *Errors*: as `append`; also `InvalidRecordError` for bytes that break a rule of the format, and for a batch
+        outside the open transaction of its producer; `OutOfOrderSequenceError` and `InvalidProducerEpochError`. All
+        have the position of the batch in *raw*.
         *Source*: Kafka `UnifiedLog.appendAsLeader`, `appendAsFollower`.
         """
     def flush(self) -> None:

@@ -13,9 +13,7 @@ from cordwood import (
     RecoveryCut,
     RecoveryPlan,
     SegmentSplit,
-    UnsupportedFormatError,
 )
-from cordwood.cli.exit_codes import FAILED, say
 from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.path import parse_path
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
@@ -35,8 +33,6 @@ def recover(
 ) -> None:
     """Recover a log after a crash. Without --yes, only print what would be changed.
 
-    A log with producer ids cannot be recovered yet; the plan is printed, and the exit code is 1.
-
     Recovery cuts a torn write off the end of the log and keeps its bytes in quarantine/, rebuilds missing and wrong
     indexes, and finishes or undoes an interrupted compaction. Opening a log for writing does the same.
 
@@ -50,8 +46,6 @@ def recover(
     """  # noqa: D301
     config = settings(properties, assignments)
     plan = LogWriter.plan_recovery(path, config=config)
-    if yes and plan.refusal is not None:
-        raise UnsupportedFormatError(str(plan.refusal))
     if plan.is_clean:
         # raises for a directory without a segment: opening it for writing would create a log
         Log(path)
@@ -64,9 +58,6 @@ def recover(
         print_json(_document(plan) | {"dry_run": not yes})
     else:
         _say(plan, dry_run=not yes)
-    if plan.refusal is not None:
-        say(f"the plan cannot be applied: {plan.refusal}")
-        raise typer.Exit(FAILED)
 
 
 def _document(plan: RecoveryPlan) -> dict[str, object]:
@@ -96,20 +87,6 @@ def _document(plan: RecoveryPlan) -> dict[str, object]:
         ],
         "splits": [{"file": split.file, "base_offsets": split.base_offsets} for split in plan.splits],
         "rewrites_leader_epochs": plan.rewrites_leader_epochs,
-        "refusal": _refusal(plan),
-    }
-
-
-def _refusal(plan: RecoveryPlan) -> dict[str, object] | None:
-    refusal = plan.refusal
-    if refusal is None:
-        return None
-    return {
-        "reason": refusal.reason,
-        "file": refusal.file,
-        "position": refusal.position,
-        "offset": refusal.offset,
-        "found": refusal.found,
     }
 
 
@@ -130,5 +107,5 @@ def _say(plan: RecoveryPlan, *, dry_run: bool) -> None:
     words = "recovery would change these files" if dry_run else "recovery changed these files"
     print_table(f"{plan.path}: {words}", _COLUMNS, _rows(plan))
     print_text(f"after recovery {ends}")
-    if dry_run and plan.refusal is None:
+    if dry_run:
         print_text("nothing was written; add --yes to recover the log", style="dim")

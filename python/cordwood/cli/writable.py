@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-from cordwood import LogConfig, LogWriter, UnsupportedFormatError
+from cordwood import LogConfig, LogWriter
 
 __all__ = ["ensure_writable"]
 
 
 def ensure_writable(path: Path, config: LogConfig | None = None) -> None:
     """Raise the error with which `LogWriter` would refuse the log."""
-    refusal = LogWriter.plan_recovery(path, config=config).refusal
-    if refusal is not None:
-        raise UnsupportedFormatError(str(refusal))
+    LogWriter.plan_recovery(path, config=config)

@@ -12,10 +12,14 @@ use super::disk::{Contents, Disk};
 use super::exception::{ExceptionKind, Step, Thrown};
 use super::run::{Run, Segments, offset_in};
 use super::segment::file_name;
+use crate::error::Malformed;
 use crate::fs::names::{FileKind, Stage};
 use crate::inspect::batch_place::BatchPlace;
 use crate::record::BatchHeader;
-use crate::state::producers::{EndedTransaction, ProducerSnapshot, ProducerStates};
+use crate::record::control::EndMarker;
+use crate::state::producers::{
+    EndedTransaction, ProducerRefusal, ProducerSnapshot, ProducerStates, ProducerUpdates,
+};
 
 /// Producers, and the snapshots that this object of Kafka's knows of.
 #[derive(Debug, Default)]
@@ -43,16 +47,10 @@ impl Snapshots {
         if header.producer_id < 0 {
             return Ok(None);
         }
-        // Kafka reads any higher magic as 2
-        let header = BatchHeader { magic: 2, ..*header };
-        let marker = if header.is_control() { batches.end_marker(batch, &header)? } else { None };
-        self.states.append(&header, marker.as_ref()).map_err(|malformed| {
-            let reason = format!(
-                "the batch at position {}: expected {}, found {}",
-                batch.position, malformed.expected, malformed.found
-            );
-            batches.thrown(ExceptionKind::InvalidTxnState, reason)
-        })
+        let (header, marker) = marked(batches, batch, header)?;
+        self.states
+            .append(&header, marker.as_ref())
+            .map_err(|malformed| contradiction(batches, batch, &malformed))
     }
 
     /// Writes a snapshot, if the last one is older. Kafka writes over a file that exists, and does not shorten it.
@@ -201,16 +199,43 @@ impl Snapshots {
         }
         batches.limit(end);
         let mut position = first.position;
+        let mut updates = ProducerUpdates::default();
         while let Some(batch) = batches.at(position)? {
             run.interrupt.check()?;
             if batch.magic >= 2 {
                 let header = batches.header(&batch)?;
-                self.append(&mut batches, &batch, &header)?;
+                if header.producer_id >= 0 {
+                    let (header, marker) = marked(&mut batches, &batch, &header)?;
+                    let added = updates.add(&self.states, &header, marker.as_ref(), false);
+                    if let Err(ProducerRefusal::Transaction(malformed)) = added {
+                        return Err(contradiction(&batches, &batch, &malformed));
+                    }
+                }
             }
             position = batch.end();
         }
+        self.states.apply(updates);
         Ok(())
     }
+}
+
+/// The header of a producer's batch, and the end marker of a control batch.
+fn marked(
+    batches: &mut Batches,
+    batch: &BatchPlace,
+    header: &BatchHeader,
+) -> Step<(BatchHeader, Option<EndMarker>)> {
+    // Kafka reads any higher magic as 2
+    let header = BatchHeader { magic: 2, ..*header };
+    let marker = if header.is_control() { batches.end_marker(batch, &header)? } else { None };
+    Ok((header, marker))
+}
+
+/// The exception of a batch that contradicts the transactions before it.
+fn contradiction(batches: &Batches, batch: &BatchPlace, malformed: &Malformed) -> Thrown {
+    let Malformed { expected, found, .. } = malformed;
+    let reason = format!("the batch at position {}: expected {expected}, found {found}", batch.position);
+    batches.thrown(ExceptionKind::InvalidTxnState, reason)
 }
 
 /// All bytes of a snapshot.

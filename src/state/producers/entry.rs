@@ -119,8 +119,41 @@ impl ProducerEntry {
         self.open_transaction.take()
     }
 
+    /// The batch with exactly these sequences, if it is one of the last in this epoch.
+    ///
+    /// *Source*: `ProducerStateEntry.findDuplicateBatch`.
+    pub(super) fn duplicate_of(&self, header: &BatchHeader) -> Option<&SequenceRange> {
+        let sequences = (header.base_sequence, header.last_sequence());
+        let mut batches = self.batches.iter().filter(|_| header.producer_epoch == self.producer_epoch);
+        batches.find(|batch| (batch.first_sequence(), batch.last_sequence) == sequences)
+    }
+
+    /// The producer as it is now, without its batches: those of an append are added.
+    ///
+    /// *Source*: `ProducerStateEntry.withProducerIdAndBatchMetadata`.
+    pub(super) fn without_batches(&self) -> Self {
+        Self { batches: VecDeque::new(), ..*self }
+    }
+
+    /// Adds the batches of an append. `next`: the producer after it, with these batches only.
+    ///
+    /// *Source*: `ProducerStateEntry.update`.
+    pub(super) fn update(&mut self, next: Self) {
+        self.set_epoch(next.producer_epoch);
+        for batch in next.batches {
+            self.push(batch);
+        }
+        self.coordinator_epoch = next.coordinator_epoch;
+        self.last_timestamp = next.last_timestamp;
+        self.open_transaction = next.open_transaction;
+    }
+
     pub(super) fn add(&mut self, producer_epoch: i16, batch: SequenceRange) {
         self.set_epoch(producer_epoch);
+        self.push(batch);
+    }
+
+    fn push(&mut self, batch: SequenceRange) {
         if self.batches.len() == MAX_BATCHES {
             self.batches.pop_front();
         }

@@ -58,6 +58,27 @@ impl HashOrder {
         if self.bins.is_empty() {
             self.bins.resize(INITIAL_BINS, Bin::EMPTY);
         }
+        self.add(key, MAX_LIST, Vec::push);
+        if self.len > self.bins.len() / 4 * 3 {
+            self.double();
+        }
+    }
+
+    /// Adds a key if the map does not contain it, as `HashMap.computeIfAbsent`: at the start of its bin. The number of bins doubles with
+    /// the next call, whatever its key.
+    pub(super) fn compute(&mut self, key: i64, is_present: bool) {
+        if self.bins.is_empty() {
+            self.bins.resize(INITIAL_BINS, Bin::EMPTY);
+        } else if self.len > self.bins.len() / 4 * 3 {
+            self.double();
+        }
+        if !is_present {
+            self.add(key, MAX_LIST - 1, |keys, key| keys.insert(0, key));
+        }
+    }
+
+    /// `max_list`: the largest number of keys in the bin that does not make it a tree.
+    fn add(&mut self, key: i64, max_list: usize, add: fn(&mut Vec<i64>, i64)) {
         let number = self.bin_of(key);
         let has_trees = self.bins.len() >= MIN_BINS_WITH_TREES;
         let mut is_long = false;
@@ -65,8 +86,8 @@ impl HashOrder {
             Some(Bin::Tree(tree)) => tree.insert(key),
             Some(bin @ Bin::List(_)) => {
                 let Bin::List(keys) = bin else { return };
-                keys.push(key);
-                is_long = keys.len() > MAX_LIST;
+                add(keys, key);
+                is_long = keys.len() > max_list;
                 if is_long && has_trees {
                     *bin = Bin::Tree(Box::new(TreeBin::new(keys)));
                 }
@@ -77,9 +98,6 @@ impl HashOrder {
             self.double();
         }
         self.len += 1;
-        if self.len > self.bins.len() / 4 * 3 {
-            self.double();
-        }
     }
 
     /// Removes keys, as the iterator of the map's entries removes them.

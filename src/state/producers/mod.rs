@@ -22,7 +22,9 @@ mod hash_order;
 pub(crate) mod snapshot;
 mod states;
 mod tree_bin;
+mod updates;
 
 pub use entry::{ProducerEntry, SequenceRange};
 pub use snapshot::ProducerSnapshot;
 pub use states::{EndedTransaction, ProducerStates};
+pub(crate) use updates::{ProducerRefusal, ProducerUpdates};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::hash_order::HashOrder;
+use super::updates::ProducerUpdates;
 use super::{ProducerEntry, ProducerSnapshot, snapshot};
 use crate::error::Malformed;
 use crate::record::BatchHeader;
@@ -46,12 +47,28 @@ impl ProducerStates {
     pub fn from_snapshot(snapshot: &ProducerSnapshot) -> Self {
         let mut states = Self::default();
         for entry in &snapshot.entries {
-            if let Some(first_offset) = entry.open_transaction {
-                states.open.insert(first_offset, entry.producer_id);
-            }
-            states.put(entry.clone());
+            states.load(entry.clone());
         }
         states
+    }
+
+    /// Replaces the states by those of a snapshot that are not expired at `now`, ms since the epoch.
+    ///
+    /// *Source*: `ProducerStateManager.truncateAndReload`, `loadFromSnapshot`.
+    pub fn reload(&mut self, snapshot: &ProducerSnapshot, now: i64, expiration_ms: i64) {
+        self.clear();
+        for entry in snapshot.entries.iter().filter(|entry| !entry.is_expired(now, expiration_ms)) {
+            self.load(entry.clone());
+        }
+    }
+
+    /// Removes all producers. The map of Kafka keeps its size, on which the order in a snapshot depends.
+    ///
+    /// *Source*: `ProducerStateManager.clearProducerIds`.
+    pub fn clear(&mut self) {
+        self.producers.clear();
+        self.order.retain(|_| false);
+        self.open.clear();
     }
 
     /// The number of producers.
@@ -119,12 +136,8 @@ impl ProducerStates {
         let Some(first_offset) = entry.end_transaction(header.producer_epoch, marker) else {
             return Ok(None);
         };
-        let last_offset = header.base_offset;
-        let other = open.iter().find(|(_, other)| **other != producer_id);
-        let last_stable_offset = other.map_or(last_offset + 1, |(first_offset, _)| *first_offset);
-        open.remove(&first_offset);
         let is_aborted = marker.control_type == ControlType::Abort;
-        Ok(Some(EndedTransaction { producer_id, first_offset, last_offset, is_aborted, last_stable_offset }))
+        Ok(Some(end(open, producer_id, first_offset, header.base_offset, is_aborted)))
     }
 
     /// Removes the producers that are expired at `now`, ms since the epoch.
@@ -136,12 +149,53 @@ impl ProducerStates {
         self.order.retain(|producer_id| producers.contains_key(&producer_id));
     }
 
+    /// The transactions that the batches of an append end, in their order. All transactions that the append begins count as open,
+    /// also those that begin after the marker.
+    ///
+    /// *Source*: `UnifiedLog.append`.
+    pub(crate) fn ended_by(&self, updates: &ProducerUpdates) -> Vec<EndedTransaction> {
+        if updates.ended.is_empty() {
+            return Vec::new();
+        }
+        let mut open = self.open.clone();
+        open.extend(updates.begun.iter().copied());
+        let ended = updates.ended.iter();
+        ended
+            .map(|ended| {
+                end(&mut open, ended.producer_id, ended.first_offset, ended.last_offset, ended.is_aborted)
+            })
+            .collect()
+    }
+
+    /// Puts the batches of an append into effect.
+    ///
+    /// *Source*: `ProducerStateManager.update`, `completeTxn`.
+    pub(crate) fn apply(&mut self, mut updates: ProducerUpdates) {
+        for update in updates.take_entries() {
+            match self.producers.get_mut(&update.producer_id) {
+                Some(entry) => entry.update(update),
+                None => self.put(update),
+            }
+        }
+        self.open.extend(updates.begun);
+        for ended in &updates.ended {
+            self.open.remove(&ended.first_offset);
+        }
+    }
+
     /// The bytes of a snapshot of these states, as Kafka writes them.
     ///
     /// *Source*: `ProducerStateManager.writeSnapshot`.
     pub fn encode(&self) -> Vec<u8> {
         let entries: Vec<_> = self.iter().collect();
         snapshot::encode(entries.into_iter())
+    }
+
+    fn load(&mut self, entry: ProducerEntry) {
+        if let Some(first_offset) = entry.open_transaction {
+            self.open.insert(first_offset, entry.producer_id);
+        }
+        self.put(entry);
     }
 
     fn put(&mut self, entry: ProducerEntry) {
@@ -152,6 +206,22 @@ impl ProducerStates {
     }
 }
 
+/// Ends a transaction of the open ones by a marker at `last_offset`.
+///
+/// *Source*: `ProducerStateManager.lastStableOffset`, `completeTxn`.
+fn end(
+    open: &mut BTreeMap<i64, i64>,
+    producer_id: i64,
+    first_offset: i64,
+    last_offset: i64,
+    is_aborted: bool,
+) -> EndedTransaction {
+    let other = open.iter().find(|(_, other)| **other != producer_id);
+    let last_stable_offset = other.map_or(last_offset + 1, |(first_offset, _)| *first_offset);
+    open.remove(&first_offset);
+    EndedTransaction { producer_id, first_offset, last_offset, is_aborted, last_stable_offset }
+}
+
 /// Checks a batch with records against the open transactions.
 fn check_continuation(
     header: &BatchHeader,
@@ -159,17 +229,22 @@ fn check_continuation(
     open: &BTreeMap<i64, i64>,
 ) -> Result<(), Malformed> {
     match open_transaction {
-        Some(first_offset) if !header.is_transactional() => Err(Malformed::new(
-            format!(
-                "a transactional batch of producer {}, whose transaction from offset {first_offset} is open",
-                header.producer_id
-            ),
-            "a batch outside a transaction",
-        )),
+        Some(first_offset) if !header.is_transactional() => Err(outside_transaction(header, first_offset)),
         None if header.is_transactional() && open.contains_key(&header.base_offset) => Err(Malformed::new(
             "a transaction with another first offset than all open ones",
             format!("two transactions from offset {}", header.base_offset),
         )),
         _ => Ok(()),
     }
+}
+
+/// A batch outside a transaction, although its producer has one open.
+pub(super) fn outside_transaction(header: &BatchHeader, first_offset: i64) -> Malformed {
+    Malformed::new(
+        format!(
+            "a transactional batch of producer {}, whose transaction from offset {first_offset} is open",
+            header.producer_id
+        ),
+        "a batch outside a transaction",
+    )
 }

@@ -18,6 +18,7 @@ use crate::state::truncation_count;
 use crate::writer::WriterOptions;
 use crate::writer::ends::Ends;
 use crate::writer::partition::Partition;
+use crate::writer::producers::Producers;
 
 /// The log after recovery.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ struct Recovered {
     log_end_offset: i64,
     log_start_offset: i64,
     epochs: LeaderEpochs,
+    producers: Producers,
 }
 
 /// Applies the plan and opens the log.
@@ -41,13 +43,10 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
             remove_newest_first(&directory, removed.into_iter().rev())?;
             create(&directory, options, log_start_offset, jitter)?
         }
-        Work::Recover(recovery) => {
-            let recovered = recover(&directory, options, *recovery, jitter)?;
-            recovered.active.log().sync()?;
-            recovered
-        }
+        Work::Recover(recovery) => recover(&directory, options, *recovery, jitter)?,
     };
-    let Recovered { sealed, active, data_end, log_end_offset, log_start_offset, epochs } = recovered;
+    let Recovered { sealed, active, data_end, log_end_offset, log_start_offset, epochs, producers } =
+        recovered;
     let durable_offset_file = DurableOffsetFile::open(&directory)?;
     let bases = sealed.iter().copied().chain([active.base_offset()]).collect();
     let live =
@@ -57,6 +56,7 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
         clock: options.clock,
         leader_epoch: plan.leader_epoch,
         epochs,
+        producers,
         sealed: sealed.into_iter().collect(),
         active,
         live,
@@ -97,6 +97,7 @@ fn create(directory: &Directory, options: &WriterOptions, start: i64, jitter_ms:
         log_end_offset: start,
         log_start_offset: start,
         epochs: LeaderEpochs::default(),
+        producers: Producers::of_new_log(directory, start, options.producer_id_expiration_ms)?,
     })
 }
 
@@ -118,7 +119,10 @@ fn recover(
         log_end_offset,
         log_start_offset,
         epochs,
+        producers,
     } = recovery;
+    let staged_producers = producers.stage(directory)?;
+    staged_producers.remove(directory)?;
     partly_replaced.iter().try_for_each(|kept| kept.keep(directory))?;
     finish_replacement(directory, &replacement, replaced)?;
     if let Some(cut) = cut {
@@ -137,6 +141,11 @@ fn recover(
                     Checkpoint { log_start_offset, ..checkpoint }.write(directory)?;
                 }
                 split::split(directory, segment.base_offset, &scanned.parts)?;
+                for (base_offset, entries) in
+                    segment.transaction_indexes.iter().filter(|(_, entries)| !entries.is_empty())
+                {
+                    directory.replace(&segment_file(*base_offset, FileKind::TransactionIndex), entries)?;
+                }
                 bases.extend(scanned.parts.iter().map(|part| part.base_offset));
             }
             _ => {
@@ -149,7 +158,9 @@ fn recover(
     let layout = Partition::layout(&options.config);
     let now = (options.clock)();
     let active = SegmentAppender::open(directory, base_offset, last_state, &layout, now, jitter_ms)?;
-    Ok(Recovered { sealed: bases, active, data_end, log_end_offset, log_start_offset, epochs })
+    active.log().sync()?;
+    let producers = staged_producers.put(directory)?;
+    Ok(Recovered { sealed: bases, active, data_end, log_end_offset, log_start_offset, epochs, producers })
 }
 
 /// Deletes the files of an uncommitted replacement, or puts a committed one in place. `replaced`: live files that it replaces,
@@ -201,6 +212,11 @@ fn cut_torn_write(directory: &Directory, cut: &Cut) -> Result<()> {
 
 /// Writes the stale indexes of a segment that was read, and syncs the others.
 fn write_indexes(directory: &Directory, segment: &SegmentPlan) -> Result<()> {
+    if segment.rebuilt.iter().any(|(stale, _)| *stale == FileKind::TransactionIndex) {
+        for (base_offset, entries) in &segment.transaction_indexes {
+            directory.replace(&segment_file(*base_offset, FileKind::TransactionIndex), entries)?;
+        }
+    }
     let Some([part, ..]) = segment.scanned.as_ref().map(|scanned| &scanned.parts[..]) else { return Ok(()) };
     for (kind, bytes) in part.indexes.files() {
         let name = segment_file(segment.base_offset, kind);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::error::{Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::seeded_bugs::{self, SeededBug};
+use crate::index::TransactionIndex;
 use crate::segment::Segment;
 use crate::state::clean_marker::{CLEAN, CleanMarker};
 
@@ -31,7 +32,8 @@ pub(super) fn refuse_other_end(
     Err(Malformed::new(expected, format!("its end at offset {end}")).at(last.path(), 0, Some(end)))
 }
 
-/// Whether the files and the log end offset match the marker, and the indexes of the last segment match its `.log`.
+/// Whether the files and the log end offset match the marker, and the indexes of the last segment match its `.log`, as far as their
+/// last entries show.
 pub(super) fn is_unchanged(
     marker: &CleanMarker,
     directory: &Directory,
@@ -46,6 +48,12 @@ pub(super) fn is_unchanged(
         return Ok(false);
     }
     let (Some(index), Some(times)) = (last.offset_index()?, last.time_index()?) else { return Ok(false) };
-    let is_inside = times.entries() == 0 || times.last_entry().offset < end;
+    let is_inside = (times.entries() == 0 || times.last_entry().offset < end)
+        && last.transaction_index()?.is_none_or(|transactions| is_ended_below(&transactions, end));
     Ok(is_inside && last.confirms_last_entry(&index)?)
+}
+
+/// Whether all entries of a transaction index can be read, and the log has their markers.
+fn is_ended_below(transactions: &TransactionIndex, end: i64) -> bool {
+    transactions.sanity_check().is_ok() && transactions.iter().flatten().all(|entry| entry.last_offset < end)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::quarantine::Quarantined;
-use super::recovery_plan::{RebuildReason, RecoveryCut, RecoveryPlan, RecoveryRefusal};
+use super::recovery_plan::{RebuildReason, RecoveryCut, RecoveryPlan};
 use super::scan_segment::{self, Scanned};
 use super::torn_write::{self, Cut, CutRange};
 use super::{clean_shutdown, preconditions};
@@ -18,6 +18,7 @@ use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::LeaderEpochs;
 use crate::writer::WriterOptions;
 use crate::writer::partition::Partition;
+use crate::writer::producers::ProducerPlan;
 
 /// The recovery of an existing log.
 #[derive(Debug)]
@@ -39,6 +40,7 @@ pub(super) struct Recovery {
     pub(super) log_end_offset: i64,
     pub(super) log_start_offset: i64,
     pub(super) epochs: LeaderEpochs,
+    pub(super) producers: ProducerPlan,
 }
 
 /// A segment that remains.
@@ -49,6 +51,8 @@ pub(super) struct SegmentPlan {
     pub(super) scanned: Option<Scanned>,
     /// The indexes that are rebuilt.
     pub(super) rebuilt: Vec<(FileKind, RebuildReason)>,
+    /// If it is recovered, the base offset of each part and the bytes of its transaction index.
+    pub(super) transaction_indexes: Vec<(i64, Vec<u8>)>,
     /// Whether the `.log` may not be durable yet.
     pub(super) is_unclean: bool,
 }
@@ -62,6 +66,11 @@ impl SegmentPlan {
         }
     }
 
+    /// Whether all that Kafka derives from it is derived again.
+    pub(super) fn is_recovered(&self) -> bool {
+        self.is_unclean || self.is_split()
+    }
+
     pub(super) fn is_split(&self) -> bool {
         self.scanned.as_ref().is_some_and(|scanned| scanned.is_overflowed(self.base_offset))
     }
@@ -70,10 +79,10 @@ impl SegmentPlan {
 /// The input of the plan.
 pub(super) struct Existing<'a> {
     pub(super) directory: &'a Directory,
-    options: &'a WriterOptions,
+    pub(super) options: &'a WriterOptions,
     checkpoint: Option<Checkpoint>,
     data_directory: Option<&'a DataDirectory>,
-    segments: Vec<Arc<Segment>>,
+    pub(super) segments: Vec<Arc<Segment>>,
     pub(super) replacement: Replacement,
     pub(super) replaced: Vec<SegmentFile>,
 }
@@ -85,7 +94,6 @@ struct Decision {
     cut: Option<Cut>,
     cuts: Vec<RecoveryCut>,
     data_end: i64,
-    refusal: Option<RecoveryRefusal>,
 }
 
 /// Makes the plan for a log.
@@ -107,13 +115,14 @@ impl Existing<'_> {
     fn plan(self) -> Result<(RecoveryPlan, Recovery)> {
         self.ensure_replacement_is_valid()?;
         let recovery_point = self.recovery_point()?;
-        let Decision { closed_cleanly, segments, cut, mut cuts, data_end, refusal } =
+        let Decision { closed_cleanly, mut segments, cut, mut cuts, data_end } =
             self.decide(recovery_point)?;
         let bases: Vec<_> = segments.iter().flat_map(SegmentPlan::base_offsets).collect();
         let log_start_offset = self.log_start_offset(bases.first().copied().unwrap_or(0), data_end)?;
         let log_end_offset = data_end.max(log_start_offset);
         let epochs = self.epochs(&segments, log_start_offset, log_end_offset)?;
         let last_state = self.state_of_last(&segments)?;
+        let producers = self.producers(&mut segments, log_start_offset, log_end_offset, closed_cleanly)?;
         let mut partly_replaced = Vec::new();
         if let Some(base_offset) = self.replacement.partly_replaced {
             cuts.insert(0, self.cut_of_replaced(base_offset, &mut partly_replaced)?);
@@ -130,7 +139,6 @@ impl Existing<'_> {
             file_changes: self.file_changes(),
             splits: self.splits(&segments),
             rewrites_leader_epochs: false,
-            refusal,
         };
         let Self { checkpoint, replacement, replaced, .. } = self;
         let recovery = Recovery {
@@ -145,6 +153,7 @@ impl Existing<'_> {
             log_end_offset,
             log_start_offset,
             epochs,
+            producers,
         };
         Ok((report, recovery))
     }
@@ -164,15 +173,9 @@ impl Existing<'_> {
         let closed_cleanly = self.is_closed_cleanly(marker)?;
         let from = self.first_unclean(closed_cleanly, recovery_point);
         let (before, unclean) = self.segments.split_at_checked(from).unwrap_or_default();
-        let mut refusal = None;
-        if self.checkpoint.is_none() {
-            // the unclean segments are read anyway
-            refusal = preconditions::producers_in(before, self.options)?;
-        }
         // without the clean marker: what follows its end offset was written by a broker, and is not always a torn write
         let synced = DurableOffsetFile::read(self.directory)?;
         let mut scanned = self.scan_unclean(before.last(), unclean, synced)?;
-        let refusal = refusal.or_else(|| scanned.iter().find_map(|scanned| scanned.refusal.clone()));
         let (cut, cuts) = torn_write::find(self.directory, unclean, &mut scanned, synced)?.unzip();
         let data_end = match (scanned.last(), before.last()) {
             (Some(scanned), _) => scanned.end_offset,
@@ -184,7 +187,7 @@ impl Existing<'_> {
             return Err(preconditions::missing_end(self.directory, durable, data_end));
         }
         let segments = self.segment_plans(before, unclean, scanned, closed_cleanly)?;
-        Ok(Decision { closed_cleanly, segments, cut, cuts: cuts.unwrap_or_default(), data_end, refusal })
+        Ok(Decision { closed_cleanly, segments, cut, cuts: cuts.unwrap_or_default(), data_end })
     }
 
     /// The state of the last segment after recovery, or of its last part.
@@ -305,7 +308,14 @@ impl Existing<'_> {
         {
             rebuilt = self.stale_indexes(base_offset, &part.indexes)?;
         }
-        Ok(SegmentPlan { base_offset, scanned, rebuilt, is_unclean })
+        Ok(SegmentPlan { base_offset, scanned, rebuilt, transaction_indexes: Vec::new(), is_unclean })
+    }
+
+    /// The log start offset in the checkpoints.
+    pub(super) fn stored_start_offset(&self) -> Result<i64> {
+        let own = self.checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
+        let broker = self.data_directory.map(DataDirectory::log_start_offset).transpose()?.flatten();
+        Ok(broker.unwrap_or(0).max(own))
     }
 
     fn log_start_offset(&self, first_base_offset: i64, data_end: i64) -> Result<i64> {

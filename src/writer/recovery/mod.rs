@@ -17,6 +17,7 @@ mod description;
 mod existing_log;
 mod plan;
 mod preconditions;
+mod producers;
 mod quarantine;
 mod recovery_plan;
 mod scan_segment;
@@ -45,17 +46,13 @@ pub(super) use scan_segment::{closed_state, scan};
 pub(super) use undo::remove_directory;
 
 pub use recovery_plan::{
-    FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, RecoveryRefusal,
-    RefusalReason, SegmentSplit,
+    FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit,
 };
 
 /// Opens the log in a directory, or creates one, and returns what was changed. The recovered log is durable.
 pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<(Partition, RecoveryPlan)> {
     options.check()?;
     let plan = plan::plan(&directory, options)?;
-    if let Some(refusal) = &plan.report.refusal {
-        return Err(refusal.to_error());
-    }
     let report = plan.report.clone();
     let partition = if let Work::Create { .. } = plan.work {
         undo::on_failure(&directory, || apply::apply(directory.clone(), plan, options))?
@@ -65,8 +62,7 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<(Par
     Ok((partition, report))
 }
 
-/// What [`open`] would change; changes nothing. Fails if the contents of the directory would make [`open`] fail, but for a log that
-/// only has what the writer does not support: the plan has that as its refusal.
+/// What [`open`] would change; changes nothing. Fails if the contents of the directory would make [`open`] fail.
 pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<RecoveryPlan> {
     options.check()?;
     let plan = plan::plan(directory, options)?;

@@ -123,7 +123,6 @@ fn plan_new_log(
         file_changes: names.iter().map(|name| removed(directory, name, reason)).collect(),
         splits: Vec::new(),
         rewrites_leader_epochs: false,
-        refusal: None,
     };
     Ok((report, Work::Create { removed: bases, log_start_offset }))
 }

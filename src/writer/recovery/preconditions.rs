@@ -2,18 +2,16 @@
 
 use std::sync::Arc;
 
-use super::recovery_plan::{RecoveryRefusal, RefusalReason};
 use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{SegmentFileName, Stage};
 use crate::log::{Log, LogOptions};
-use crate::segment::{Batch, SCAN_READ, Segment, Step};
+use crate::segment::{Batch, Segment};
 use crate::state::COPY_JOURNAL;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
 use crate::state::clean_marker::CLEAN;
 use crate::state::data_directory::DataDirectory;
 use crate::types::Io;
-use crate::writer::WriterOptions;
 
 /// Refuses a copy that is not complete.
 pub(super) fn refuse_unfinished_copy(directory: &Directory) -> Result<()> {
@@ -82,23 +80,6 @@ pub(super) fn refuse_written_since(directory: &Directory, checkpoint: Checkpoint
     Err(Malformed::new(expected, format!("its end at offset {end}")).at(directory.path(), 0, Some(ended_at)))
 }
 
-/// The first batch of these segments with a producer id, for which the log is refused: producer state is not kept.
-pub(super) fn producers_in(
-    segments: &[Arc<Segment>],
-    options: &WriterOptions,
-) -> Result<Option<RecoveryRefusal>> {
-    for segment in segments {
-        let mut walk = segment.walk(-1, SCAN_READ)?;
-        while let Step::Batch(batch) = walk.step()? {
-            options.interrupt.check()?;
-            if let Some(refusal) = producer_of(segment, &batch) {
-                return Ok(Some(refusal));
-            }
-        }
-    }
-    Ok(None)
-}
-
 /// The error for a log that ends below its durable offset: acknowledged records are missing.
 pub(super) fn missing_end(directory: &Directory, durable: i64, found: i64) -> Error {
     let expected = format!(
@@ -122,15 +103,4 @@ pub(super) fn refuse_missing_end(segment: &Segment, end: i64, batch: &Batch, syn
     );
     let found = format!("offset {base_offset} after offset {}", end - 1);
     Err(Malformed::new(expected, found).at(segment.path(), batch.position, Some(base_offset)))
-}
-
-/// The refusal of a batch with a producer id.
-pub(super) fn producer_of(segment: &Segment, batch: &Batch) -> Option<RecoveryRefusal> {
-    (batch.header.producer_id >= 0).then(|| RecoveryRefusal {
-        reason: RefusalReason::ProducerIds,
-        file: segment.path(),
-        position: batch.position,
-        offset: batch.header.base_offset,
-        found: format!("producer id {}", batch.header.producer_id),
-    })
 }

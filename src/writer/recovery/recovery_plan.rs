@@ -3,15 +3,14 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::error::{Error, Malformed};
-
 /// What recovery changes in a partition directory.
 ///
 /// [`LogWriter::plan_recovery`](super::super::LogWriter::plan_recovery) returns it before anything is changed,
 /// [`LogWriter::recovery`](super::super::LogWriter::recovery) afterwards.
 ///
-/// The plan does not list what every open does: it rewrites the small files of the writer (`.cordwood.*`), creates a missing
-/// `leader-epoch-checkpoint`, writes a given topic id, and in a data directory rewrites the partition's lines in the checkpoints
+/// The plan does not list what every open does: it rewrites the small files of the writer (`.cordwood.*`), writes and
+/// removes snapshots of producers (`.snapshot`), creates a missing `leader-epoch-checkpoint`, writes a given topic id, and in a data
+/// directory rewrites the partition's lines in the checkpoints
 /// and removes `.kafka_cleanshutdown`. The plan does not list the indexes of a removed segment either, which are deleted with it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -39,63 +38,6 @@ pub struct RecoveryPlan {
     pub splits: Vec<SegmentSplit>,
     /// Whether `leader-epoch-checkpoint` is replaced because it does not match the batches, or because there are no batches.
     pub rewrites_leader_epochs: bool,
-    /// Why a writer does not open the log, so that the plan cannot be applied; `None` if it does.
-    pub refusal: Option<RecoveryRefusal>,
-}
-
-/// Why a log that recovery could mend is not opened for writing.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct RecoveryRefusal {
-    /// What the writer does not support.
-    pub reason: RefusalReason,
-    /// The file where it was found first.
-    pub file: PathBuf,
-    /// The position of the batch, bytes from the start of the file.
-    pub position: u64,
-    /// The base offset of the batch.
-    pub offset: i64,
-    /// What is there.
-    pub found: String,
-}
-
-/// What a writer does not support.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum RefusalReason {
-    /// A batch has a producer id, and producer state is not kept.
-    ProducerIds,
-}
-
-impl RefusalReason {
-    /// A stable name, for programs.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::ProducerIds => "producer_ids",
-        }
-    }
-
-    fn expected(self) -> &'static str {
-        match self {
-            Self::ProducerIds => {
-                "batches without producer ids: producer state is not kept yet, so such a log can be read but not written"
-            }
-        }
-    }
-}
-
-impl RecoveryRefusal {
-    /// The error of opening the log for writing.
-    pub(super) fn to_error(&self) -> Error {
-        let Self { reason, file, position, offset, found } = self;
-        Malformed::unsupported(reason.expected(), found.clone()).at(file, *position, Some(*offset))
-    }
-}
-
-impl fmt::Display for RecoveryRefusal {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.to_error().fmt(formatter)
-    }
 }
 
 impl RecoveryPlan {
@@ -186,7 +128,7 @@ pub struct FileChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileChangeReason {
-    /// A temporary file of an interrupted truncation. Deleted.
+    /// A temporary file of an interrupted truncation or roll. Deleted.
     Staged,
     /// A file of a replacement (a compaction or a split) that was not committed. Deleted.
     Uncommitted,
@@ -255,7 +197,7 @@ impl fmt::Display for RebuiltIndex {
 impl fmt::Display for FileChange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reason = match self.reason {
-            FileChangeReason::Staged => "a temporary file of an interrupted truncation",
+            FileChangeReason::Staged => "a temporary file of an interrupted truncation or roll",
             FileChangeReason::Uncommitted => "an interrupted compaction or split wrote it",
             FileChangeReason::Replaced => "a compaction or a split replaces it",
             FileChangeReason::Committed => "a compaction or a split is committed",

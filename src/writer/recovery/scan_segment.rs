@@ -1,7 +1,6 @@
 //! Reads a segment from its first byte to its last, checks every batch, and builds its indexes.
 
-use super::preconditions::{producer_of, refuse_missing_end};
-use super::recovery_plan::RecoveryRefusal;
+use super::preconditions::refuse_missing_end;
 use crate::error::Result;
 use crate::index::due_entries::EntryRule;
 use crate::segment::{
@@ -22,8 +21,6 @@ pub(in crate::writer) struct Scanned {
     pub(super) epochs: Vec<(i32, i64)>,
     /// The damage at which the data ends, and whether no valid batch follows it; `None` if all bytes are valid.
     pub(super) cut: Option<(Damage, bool)>,
-    /// The first batch for which the log is not opened for writing.
-    pub(super) refusal: Option<RecoveryRefusal>,
 }
 
 impl Scanned {
@@ -65,7 +62,6 @@ pub(in crate::writer) fn scan(
     let mut parts = Vec::new();
     let mut part = PartBuilder::new(base_offset, 0, rule);
     let mut epochs: Vec<(i32, i64)> = Vec::new();
-    let mut refusal = None;
     let cut = loop {
         interrupt.check()?;
         let before = walk.before;
@@ -74,7 +70,6 @@ pub(in crate::writer) fn scan(
             Step::Damage(damage) => damage,
             Step::Batch(batch) => {
                 let header = &batch.header;
-                refusal = refusal.or_else(|| producer_of(segment, &batch));
                 if let (Some(synced), Some(before)) = (synced, before) {
                     refuse_missing_end(segment, before.last_offset + 1, &batch, synced)?;
                 }
@@ -109,7 +104,6 @@ pub(in crate::writer) fn scan(
         leader_epoch: before.map_or(leader_epoch, |before| before.leader_epoch),
         epochs,
         cut,
-        refusal,
     })
 }
 

@@ -25,6 +25,19 @@ impl Existing<'_> {
         Ok(stale)
     }
 
+    /// Why the transaction index of a segment does not contain exactly these bytes. A missing file is one without entries.
+    pub(super) fn stale_transaction_index(
+        &self,
+        base_offset: i64,
+        entries: &[u8],
+    ) -> Result<Option<RebuildReason>> {
+        let reason = match self.present_name(base_offset, FileKind::TransactionIndex) {
+            Some(name) => stale_index(self.directory, &name, entries)?,
+            None => Some(RebuildReason::Missing),
+        };
+        Ok(reason.filter(|reason| !(entries.is_empty() && *reason == RebuildReason::Missing)))
+    }
+
     /// The present name of a segment's file, before a replacement is finished; `None` if finishing it leaves no such file.
     fn present_name(&self, base_offset: i64, kind: FileKind) -> Option<String> {
         let matches =

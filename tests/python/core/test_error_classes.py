@@ -22,7 +22,7 @@ PLAIN = corpus.partition("01-plain")
 DAMAGED = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
 ATTRIBUTES = (
     *("code", "file", "position", "offset", "log_start_offset", "log_end_offset", "expected", "found"),
-    *("argument", "advice"),
+    *("argument", "advice", "producer_id", "producer_epoch"),
 )
 NOW = 1_700_000_000_000
 GOOD = batch(0, [Rec(b"good", timestamp=NOW)])
@@ -141,6 +141,21 @@ def no_key_in_a_batch(path: Path) -> None:
         opened.append_batches(batch(0, [Rec(b"", key=b"k")]) + GOOD)
 
 
+def produced(path: Path, epoch: int, sequence: int) -> None:
+    """After a batch of producer 7 with epoch 4 and sequence 0."""
+    with writer(path) as opened:
+        for fields in ({"producer_epoch": 4, "base_sequence": 0}, {"producer_epoch": epoch, "base_sequence": sequence}):
+            opened.append_batches(GOOD + batch(0, [Rec(b"", timestamp=NOW)], producer_id=7, **fields))
+
+
+def sequence_after_a_gap(path: Path) -> None:
+    produced(path, 4, 9)
+
+
+def epoch_of_an_older_producer(path: Path) -> None:
+    produced(path, 3, 1)
+
+
 def far_future(path: Path) -> None:
     with writer(path) as opened:
         opened.append(b"", timestamp=1 << 60)
@@ -162,6 +177,7 @@ class Case:
 PLACED = {"expected": ..., "found": ..., "file": ...}
 REFUSED = {"code": "invalid_record", "expected": ..., "found": ...}
 LARGE = {"code": "record_too_large", "expected": ..., "found": ..., "advice": ...}
+PRODUCER = {"expected": ..., "producer_id": 7, "producer_epoch": ...}
 CASES = [
     Case(
         cw.CorruptLogError,
@@ -218,6 +234,18 @@ CASES = [
     Case(cw.InvalidRecordError, no_key, (ValueError,), REFUSED | {"argument": "key"}),
     Case(cw.InvalidRecordError, no_key_in_a_batch, (ValueError,), REFUSED | {"argument": "key", "position": ...}),
     Case(cw.InvalidRecordError, far_future, (ValueError,), REFUSED | {"argument": "timestamp"}),
+    *(
+        Case(
+            kind,
+            act,
+            (ValueError,),
+            {"code": code, "argument": "raw", "position": len(GOOD), **PRODUCER, "found": found},
+        )
+        for kind, act, code, found in (
+            (cw.OutOfOrderSequenceError, sequence_after_a_gap, "out_of_order_sequence", "9"),
+            (cw.InvalidProducerEpochError, epoch_of_an_older_producer, "invalid_producer_epoch", "3"),
+        )
+    ),
     Case(
         cw.ConfigError,
         lambda path: cw.Log(path, io="fast"),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import random
-from collections.abc import Callable, Iterator
+import struct
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from batches import GZIP, NONE, Rec, batch
 
-from interop.twins import START, Step
+import cordwood as cw
+from interop.twins import START, Answer, Result, Step, Told
 
 Timestamps = Callable[[random.Random], Iterator[int]]
 
@@ -147,3 +150,151 @@ def sent(dice: random.Random, times: Iterator[int], offset: int, epoch: int) -> 
         for _ in range(dice.choice([1, 1, 3]))
     ]
     return batch(offset, records, leader_epoch=epoch, codec=dice.choice([NONE, NONE, GZIP]))
+
+
+@dataclass
+class Producer:
+    """What a producer sends next. After a step that the log refuses, it follows the log."""
+
+    producer_id: int
+    epoch: int = 0
+    sequence: int = 0
+    is_open: bool = False
+    sent: list[bytes] = field(default_factory=list)
+
+    def batch(self, dice: random.Random, timestamp: int, *, offset: int = 0, leader_epoch: int = 0) -> bytes:
+        records = [Rec(content(dice, 60), timestamp=timestamp - i) for i in range(dice.choice([1, 1, 2, 4]))]
+        return batch(
+            offset,
+            records,
+            leader_epoch=leader_epoch,
+            codec=dice.choice([NONE, NONE, GZIP]),
+            attributes=TRANSACTIONAL if self.is_open else 0,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+            base_sequence=self.sequence,
+        )
+
+    def marker(self, dice: random.Random, timestamp: int, offset: int, leader_epoch: int) -> bytes:
+        kind = dice.randrange(2)
+        return batch(
+            offset,
+            [Rec(struct.pack(">hi", 0, dice.randrange(3)), struct.pack(">hh", 0, kind), timestamp=timestamp)],
+            leader_epoch=leader_epoch,
+            attributes=TRANSACTIONAL | CONTROL,
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch,
+        )
+
+    def follow(self, sent: bytes, result: Result) -> None:
+        """Continue after the result of a batch."""
+        if isinstance(result, cw.OutOfOrderSequenceError):
+            assert result.expected is not None
+            self.sequence = int(result.expected.removeprefix("sequence "))
+        elif isinstance(result, cw.InvalidProducerEpochError):
+            self.epoch += 1
+            self.sequence = 0
+        elif isinstance(result, cw.InvalidRecordError):
+            self.is_open = True
+        else:
+            self.sequence = (self.sequence + int.from_bytes(sent[23:27], "big") + 1) % (1 << 31)
+            self.sent.append(sent)
+
+
+TRANSACTIONAL, CONTROL = 1 << 4, 1 << 5
+DAY_MS = 86_400_000
+
+
+class Producers:
+    """Idempotent and transactional batches, from producers and from a leader, with other operations between them.
+
+    With `refused`, also duplicates and batches that a leader refuses: Kafka may roll before it refuses one, so these
+    need large segments. Every operation is followed by a record, as in `lives`. Some producers are days old.
+    """
+
+    def __init__(self, seed: int, now: int, *, refused: bool) -> None:
+        """`now`: the time of both clocks."""
+        self.dice = random.Random(seed)
+        ids = [self.dice.choice([self.dice.randrange(50), self.dice.randrange(1 << 40)]) for _ in range(30)]
+        ids = ids[: self.dice.choice([2, 5, 30])]
+        first = [0, 0, (1 << 31) - 3]
+        self.known = [Producer(producer_id, sequence=self.dice.choice(first)) for producer_id in dict.fromkeys(ids)]
+        self.now = now
+        self.refused = refused
+        self.end = self.start = self.leader_epoch = 0
+
+    def steps(self, count: int) -> Told:
+        for _ in range(count):
+            producer = self.dice.choice(self.known)
+            age = 3 * DAY_MS if producer.producer_id % 5 == 0 else 0
+            timestamp = self.now - self.dice.randrange(1000) - age
+            number = self.dice.randrange(26)
+            if number < 6 and (operation := self.operation(number)):
+                yield {**operation, "now": self.now}
+                yield from self.sent({"do": "append", "records": [record(self.dice, self.now)]})
+            elif number < 11:
+                yield from self.sent({"do": "follow", "batches": text(self.fetched(timestamp))})
+            elif number < 13 and self.refused and producer.sent:
+                old = bytes(8) + self.dice.choice(producer.sent[-8:])[8:]
+                yield from self.sent({"do": "raw", "batches": text(old)})
+            elif number < 15 and self.refused:
+                yield from self.wrong(producer, timestamp)
+            else:
+                producer.is_open = producer.is_open or self.dice.randrange(4) == 0
+                one = producer.batch(self.dice, timestamp)
+                producer.follow(one, (yield from self.sent({"do": "raw", "batches": text(one)})))
+        yield {"do": "retain", "now": self.now}
+
+    def sent(self, step: Step) -> Generator[Step, Answer | None, Result]:
+        answer = yield {**step, "leader_epoch": self.leader_epoch}
+        assert answer is not None
+        result, self.end = answer
+        return result
+
+    def operation(self, number: int) -> Step | None:
+        dice = self.dice
+        match number:
+            case 2:
+                self.end = dice.randrange(max(self.start, self.end - 25), self.end + 1)
+                return {"do": "truncate_to", "offset": self.end}
+            case 3:
+                self.start = dice.randrange(self.start, self.end + 1)
+                return {"do": "delete_before", "offset": self.start}
+            case 4:
+                self.leader_epoch += dice.randrange(2)
+                return {"do": dice.choice(["reopen", "crash"]), "leader_epoch": self.leader_epoch}
+            case 5 if dice.randrange(8) == 0:
+                self.start = self.end = max(0, self.end + dice.randrange(-2, 3))
+                return {"do": "truncate_fully", "offset": self.end}
+            case 5:
+                return None
+        return {"do": "roll"}
+
+    def fetched(self, timestamp: int) -> bytes:
+        """Batches and markers of some producers, as a leader has them."""
+        fetched, offset = b"", self.end
+        for _ in range(self.dice.randrange(1, 5)):
+            offset += self.dice.choice([0, 0, 0, 2])
+            producer = self.dice.choice(self.known)
+            if producer.is_open and self.dice.randrange(2):
+                producer.epoch += self.dice.randrange(2)
+                one = producer.marker(self.dice, timestamp, offset, self.leader_epoch)
+                producer.is_open = False
+            else:
+                producer.is_open = producer.is_open or self.dice.randrange(3) == 0
+                one = producer.batch(self.dice, timestamp, offset=offset, leader_epoch=self.leader_epoch)
+                producer.follow(one, None)
+            offset += int.from_bytes(one[23:27], "big") + 1
+            fetched += one
+        return fetched
+
+    def wrong(self, producer: Producer, timestamp: int) -> Told:
+        """A batch after a gap, mostly with another epoch, which the log may accept all the same."""
+        wrong = replace(producer, sequence=(producer.sequence + self.dice.randrange(1, 3)) % (1 << 31), sent=[])
+        wrong.epoch = max(0, wrong.epoch + self.dice.randrange(-1, 2))
+        one = wrong.batch(self.dice, timestamp)
+        before = self.end
+        result = yield from self.sent({"do": "raw", "batches": text(one)})
+        if self.end > before:
+            producer.epoch, producer.sequence = wrong.epoch, wrong.sequence
+            producer.follow(one, result)

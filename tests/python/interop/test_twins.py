@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from interop.twins import (
     assert_the_same,
     assert_the_same_answers,
     our_lines,
+    write_as_told,
     write_with_cordwood,
     write_with_kafka,
 )
@@ -174,3 +176,25 @@ def test_a_topic_id(kafka: KafkaClasses, tmp_path: Path) -> None:
     answer = write_with_kafka(kafka, kafkas, {}, steps, written, topic_id=topic_id)
     assert_the_same(written, answer, ours, kafkas)
     assert (ours / "partition.metadata").exists()
+
+
+@pytest.mark.parametrize("refused", [False, True])
+@pytest.mark.parametrize("seed", range(16))
+def test_producers_and_transactions(kafka: KafkaClasses, tmp_path: Path, seed: int, refused: bool) -> None:
+    """Sequences, epochs, duplicates, markers; the snapshots and transaction indexes; the last stable offset."""
+    settings = {
+        "segment.bytes": 1 << 20 if refused else [1500, 4000][seed % 2],
+        "index.interval.bytes": [0, 200][seed // 2 % 2],
+        "segment.index.bytes": 65_536,
+        "retention.ms": -1,
+    }
+    now = time.time_ns() // 1_000_000
+    expiration = {"producer_id_expiration_ms": [scenarios.DAY_MS, (1 << 31) - 1][seed // 4 % 2]}
+    ours, kafkas = tmp_path / "ours-0", tmp_path / "kafkas-0"
+    told = scenarios.Producers(seed, now, refused=refused).steps(120)
+    steps, written = write_as_told(ours, settings, told, **expiration)
+    answer = write_with_kafka(kafka, kafkas, settings, steps, written, now=now, **expiration)
+    assert_the_same(written, answer, ours, kafkas)
+    kinds = {type(result) for result in written.results}
+    assert cw.Appended in kinds
+    assert list(ours.glob("*.snapshot"))

@@ -1,4 +1,4 @@
-"""Directories of real brokers, opened for writing: recovered as by Kafka, or refused and not changed."""
+"""Directories of real brokers, opened for writing: recovered as by Kafka."""
 
 from __future__ import annotations
 
@@ -32,25 +32,22 @@ def contents(path: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in sorted(path.iterdir()) if file.name != ".cordwood.lock"}
 
 
-def has_producers(part: corpus.Partition) -> bool:
-    batches = [line for line in part.lines("records.jsonl.gz") if line["type"] == "batch"]
-    return any(batch["producerId"] >= 0 for batch in batches)
-
-
 def unclean(part: corpus.Partition) -> dict:
     """Kafka's result after an unclean stop."""
     return next(line for line in part.lines("open.jsonl.gz") if not line["clean"])
 
 
 REBUILT = [part for part in corpus.partitions() if part.lines("rebuild.jsonl")]
-KNOWN = [part for part in REBUILT if not has_producers(part) and unclean(part)["ok"]]
-REFUSED = [part for part in REBUILT if has_producers(part)]
+KNOWN = [part for part in REBUILT if unclean(part)["ok"]]
 
 
-def test_the_corpus_has_cases_of_both_kinds() -> None:
-    assert len(KNOWN) >= 20
-    assert len(REFUSED) >= 4
-    assert {part.case for part in KNOWN} & set(corpus.KILLED) == {"14-killed-preallocated-log"}
+def test_the_corpus_has_enough_cases() -> None:
+    assert len(KNOWN) >= 40
+    assert {part.case for part in KNOWN} & set(corpus.KILLED) == {
+        "14-killed",
+        "14-killed-preallocated-log",
+        "14-killed-transactions",
+    }
 
 
 @pytest.mark.parametrize("part", KNOWN, ids=str)
@@ -68,19 +65,5 @@ def test_a_brokers_log_is_recovered_as_by_kafka(part: corpus.Partition, tmp_path
     assert [segment.base_offset for segment in log.segments] == [line["base"] for line in expected["segments"]]
     assert [segment.size for segment in log.segments] == [line["size"] for line in expected["segments"]]
     for line in part.lines("rebuild.jsonl"):
-        if line["type"] == "file" and line["name"].endswith((".log", ".index", ".timeindex")):
+        if line["type"] == "file" and line["name"].endswith((".log", ".index", ".timeindex", ".txnindex")):
             assert hashlib.sha256((path / line["name"]).read_bytes()).hexdigest() == line["sha256"], line["name"]
-
-
-@pytest.mark.parametrize("part", REFUSED, ids=str)
-def test_a_log_with_producer_ids_is_refused_and_not_changed(part: corpus.Partition, tmp_path: Path) -> None:
-    path = tmp_path / part.name
-    shutil.copytree(part.path, path)
-    before = contents(path)
-    with pytest.raises(cw.UnsupportedFormatError, match="producer id"):
-        cw.LogWriter(path)
-    assert contents(path) == before
-    start = part.checkpointed_start
-    assert [record.offset for record in cw.Log(path, log_start_offset=start).records()] == [
-        record.offset for record in corpus.visible(part)
-    ]

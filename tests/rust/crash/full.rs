@@ -83,6 +83,7 @@ fn calls() -> Calls {
     calls.push(("apply_retention".to_owned(), Box::new(Client::retain)));
     calls.push(("roll".to_owned(), Box::new(Client::roll)));
     calls.push(("append".to_owned(), Box::new(|client| client.append(2))));
+    calls.push(("append of a producer".to_owned(), Box::new(Client::produce)));
     calls.push(("append, which rolls".to_owned(), Box::new(|client| client.append_of(&[b'v'; 300]))));
     calls
 }

@@ -11,6 +11,7 @@ use cordwood::{Log, LogOptions};
 use crate::found::{self, Files, Reader};
 use crate::model::{Expected, Fault};
 use crate::naive::Batch;
+use crate::producers;
 
 /// Counts of checks and violations.
 #[derive(Debug, Clone, Default)]
@@ -237,7 +238,9 @@ impl Judge {
             }
         }
         self.tally.read += 1;
-        if let Err(what) = compare_with_naive_reader(recovered, batches) {
+        let checked = compare_with_naive_reader(recovered, batches)
+            .and_then(|()| producers::check(recovered, batches, &self.options));
+        if let Err(what) = checked {
             self.tally.note("misread", place, &what);
         }
     }

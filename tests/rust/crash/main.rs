@@ -49,6 +49,7 @@ mod model;
 mod naive;
 mod nested;
 mod positions;
+mod producers;
 mod script;
 mod seeded_bugs;
 mod shortened;

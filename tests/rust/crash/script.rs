@@ -6,13 +6,14 @@ use cordwood::record::NewRecord;
 use cordwood::writer::{Appended, FlushMode, LogWriter, WriterOptions};
 use cordwood::{Error, Result};
 
+use crate::batches::{BatchV2, Rec};
 use crate::found::fingerprint;
 use crate::model::{Effect, Expected, Model, Sent};
 
 /// An operation of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// A batch of two records, then a batch of one.
+    /// A batch of two records, then a producer's batch of one.
     Append,
     Flush,
     Roll,
@@ -135,7 +136,7 @@ impl Client {
         match op {
             Op::Append => {
                 visit(self.append(2));
-                visit(self.append(1));
+                visit(self.produce());
             }
             Op::Flush => visit(self.flush()),
             Op::Roll => visit(self.roll()),
@@ -172,15 +173,21 @@ impl Client {
         let values: Vec<_> = (0..count)
             .map(|n| format!("{number} {n} {}", "x".repeat(9 + n as usize * 5)).into_bytes())
             .collect();
-        self.append_values(&values)
+        self.append_values(&values, false)
     }
 
     /// Appends a batch of one record with this value.
     pub fn append_of(&mut self, value: &[u8]) -> Call {
-        self.append_values(&[value.to_vec()])
+        self.append_values(&[value.to_vec()], false)
     }
 
-    fn append_values(&mut self, values: &[Vec<u8>]) -> Call {
+    /// Appends a producer's batch of one record. Each has a higher epoch, because after a crash the client does not know the sequence.
+    pub fn produce(&mut self) -> Call {
+        let value = format!("{} {}", self.appends + 1, "x".repeat(9)).into_bytes();
+        self.append_values(&[value], true)
+    }
+
+    fn append_values(&mut self, values: &[Vec<u8>], has_producer: bool) -> Call {
         let count = values.len() as i64;
         self.appends += 1;
         let number = self.appends;
@@ -193,6 +200,19 @@ impl Client {
                 headers: &[],
             })
             .collect();
+        let produced = has_producer.then(|| {
+            let copy = |record: &NewRecord<'_>| Rec {
+                key: record.key.map(<[u8]>::to_vec),
+                value: record.value.map(<[u8]>::to_vec),
+                ..Rec::at(record.timestamp)
+            };
+            let producer_id = [7, 1 << 40][number as usize / 2 % 2];
+            BatchV2::new(0)
+                .producer(producer_id, number as i16, 0)
+                .records(records.iter().map(copy))
+                .build()
+                .bytes
+        });
         let sent = |first: i64| -> Vec<Sent> {
             (first..)
                 .zip(&records)
@@ -207,7 +227,10 @@ impl Client {
         let call = self.call(
             "append",
             Effect::Grows,
-            |writer| writer.append_many(&records),
+            |writer| match &produced {
+                Some(batch) => writer.append_batches(batch, false),
+                None => writer.append_many(&records),
+            },
             |_| (),
             |model: &mut Model, appended: Appended| {
                 assert_eq!((appended.first_offset, appended.last_offset), (next, next + count - 1));

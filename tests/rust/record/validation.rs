@@ -206,12 +206,17 @@ fn an_error_names_the_batch_the_record_and_what_is_wrong() {
         message(Validation { max_message_bytes: 70, ..leader() }),
         "max.message.bytes: expected a batch of at most 70 bytes, found 76 bytes in batch 1 at position 70"
     );
-    let producer = BatchV2::new(0).producer(7, 0, 0).record(Rec::at(NOW)).build().bytes;
-    let error = analyze(&[good, producer].concat(), &leader()).unwrap_err();
+    let message = |wrong: BatchV2| {
+        let wrong = wrong.record(Rec::at(NOW)).build().bytes;
+        analyze(&[good.clone(), wrong].concat(), &leader()).unwrap_err().to_string()
+    };
     assert_eq!(
-        error.to_string(),
-        "raw: expected batches without producer id and transaction, until producer state is kept, \
-         found producer id 7 in batch 1 at position 70"
+        message(BatchV2::new(0).producer(7, 0, -1)),
+        "raw: expected a sequence, 0 or above, in a batch with a producer id, found -1 in batch 1 at position 70"
+    );
+    assert_eq!(
+        message(BatchV2::new(0).transaction(-1, -1, -1)),
+        "raw: expected a producer id in a transactional batch, found -1 in batch 1 at position 70"
     );
 }
 

@@ -40,14 +40,20 @@ final class Partition {
         return new LogConfig(properties);
     }
 
-    static ProducerStateManagerConfig producers() {
-        return new ProducerStateManagerConfig(Integer.MAX_VALUE, false);
+    /** Producer ids expire after `expirationMs`; transactions are not verified with a coordinator. */
+    static ProducerStateManagerConfig producers(int expirationMs) {
+        return new ProducerStateManagerConfig(expirationMs, false);
     }
 
     static UnifiedLog open(Path dir, LogConfig config, long logStart, long recoveryPoint, boolean clean, Clock clock,
                            Background background, Optional<Uuid> topicId) throws IOException {
+        return open(dir, config, logStart, recoveryPoint, clean, clock, background, topicId, Integer.MAX_VALUE);
+    }
+
+    static UnifiedLog open(Path dir, LogConfig config, long logStart, long recoveryPoint, boolean clean, Clock clock,
+                           Background background, Optional<Uuid> topicId, int expirationMs) throws IOException {
         return UnifiedLog.create(dir.toFile(), config, logStart, recoveryPoint, background, new BrokerTopicStats(), clock,
-            TRANSACTION_TIMEOUT_MS, producers(), Integer.MAX_VALUE, new LogDirFailureChannel(1), clean, topicId);
+            TRANSACTION_TIMEOUT_MS, producers(expirationMs), Integer.MAX_VALUE, new LogDirFailureChannel(1), clean, topicId);
     }
 
     static void copy(Path from, Path to) throws IOException {

@@ -32,7 +32,7 @@ final class Rebuilding {
         LeaderEpochFileCache epochs = UnifiedLog.createLeaderEpochCache(dir.toFile(), topicPartition, new LogDirFailureChannel(1),
             Optional.empty(), background);
         ProducerStateManager producers = new ProducerStateManager(topicPartition, dir.toFile(), Partition.TRANSACTION_TIMEOUT_MS,
-            Partition.producers(), clock);
+            Partition.producers(Integer.MAX_VALUE), clock);
         long cut = 0;
         for (Path file : Partition.files(dir)) {
             if (!file.toString().endsWith(".log")) continue;

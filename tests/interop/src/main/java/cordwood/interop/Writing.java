@@ -30,6 +30,7 @@ final class Writing {
     private final LogConfig config;
     private final Optional<Uuid> topicId;
     private final Clock clock;
+    private final int expirationMs;
     private final Background background = new Background();
     private UnifiedLog log;
 
@@ -38,7 +39,8 @@ final class Writing {
         config = Partition.config(question.path("settings"));
         topicId = Optional.ofNullable(question.path("topic_id").textValue()).map(Uuid::fromString);
         clock = new Clock(question.path("now").asLong(0));
-        open(0);
+        expirationMs = question.path("producer_id_expiration_ms").asInt(Integer.MAX_VALUE);
+        open(0, Long.MAX_VALUE, true);
     }
 
     static void answer(JsonNode question, ObjectNode answer) throws Exception {
@@ -53,7 +55,8 @@ final class Writing {
             }
             writing.background.run();
             writing.log.updateHighWatermark(writing.log.logEndOffset());
-            result.put("log_start_offset", writing.log.logStartOffset()).put("log_end_offset", writing.log.logEndOffset());
+            result.put("log_start_offset", writing.log.logStartOffset()).put("log_end_offset", writing.log.logEndOffset())
+                .put("last_stable_offset", writing.log.lastStableOffset());
         }
         Opening.describe(writing.log, answer);
         if (question.path("close").asBoolean(true)) writing.close();
@@ -81,14 +84,21 @@ final class Writing {
             case "reopen" -> {
                 long start = log.logStartOffset();
                 close();
-                open(start);
+                open(start, Long.MAX_VALUE, true);
+            }
+            case "crash" -> {
+                long start = log.logStartOffset();
+                long recoveryPoint = log.recoveryPoint();
+                log.closeHandlers();
+                open(start, recoveryPoint, false);
+                log.flush(true);
             }
             default -> throw new IllegalArgumentException("no step is called " + step.get("do"));
         }
     }
 
-    private void open(long logStart) throws IOException {
-        log = Partition.open(dir, config, logStart, Long.MAX_VALUE, true, clock, background, topicId);
+    private void open(long logStart, long recoveryPoint, boolean clean) throws IOException {
+        log = Partition.open(dir, config, logStart, recoveryPoint, clean, clock, background, topicId, expirationMs);
         background.run();
         log.updateHighWatermark(log.logEndOffset());
     }

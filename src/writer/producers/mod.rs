@@ -1,0 +1,197 @@
+//! The producers of a log that is written, and their snapshots in its directory. Kafka: `ProducerStateManager`.
+//!
+//! A snapshot is written at each roll and at the close, also without producers. A change that needs the producers as of a lower offset (a
+//! truncation, an opening) is planned in memory first ([`Rebuild`]), from the latest valid snapshot and the batches after it.
+//!
+//! The log is synced up to a snapshot's offset before the snapshot is written, so that no snapshot is ahead of its log after a crash.
+
+mod rebuild;
+mod replay;
+
+use std::collections::BTreeSet;
+
+pub(super) use rebuild::{ProducerPlan, Rebuild, StagedProducers};
+pub(super) use replay::{Replayed, aborted};
+
+use crate::error::{Error, Result};
+use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
+use crate::fs::{Directory, Staged};
+use crate::record::control::EndMarker;
+use crate::record::{Analyzed, BatchHeader};
+use crate::state::producers::{
+    EndedTransaction, ProducerRefusal, ProducerStates, ProducerUpdates, SequenceRange,
+};
+
+/// The interval at which expired producers are removed, ms. Kafka: `producer.id.expiration.check.interval.ms`.
+const EXPIRATION_CHECK_MS: i64 = 600_000;
+
+/// The producers of a log as of its end.
+#[derive(Debug)]
+pub(super) struct Producers {
+    states: ProducerStates,
+    /// The offsets of the snapshots in the directory.
+    snapshots: BTreeSet<i64>,
+    /// No snapshot is taken at or below this offset.
+    last_snapshot: i64,
+    expiration_ms: i64,
+    /// When expired producers were removed last, ms.
+    checked: i64,
+}
+
+impl Producers {
+    /// The producers of a new log that starts at `offset`. Removes the snapshots that an earlier log left.
+    pub(super) fn of_new_log(directory: &Directory, offset: i64, expiration_ms: i64) -> Result<Self> {
+        let (states, snapshots) = (ProducerStates::default(), BTreeSet::new());
+        let mut producers = Self { states, snapshots, last_snapshot: offset, expiration_ms, checked: 0 };
+        producers.restart(directory, offset)?;
+        Ok(producers)
+    }
+
+    /// The first offset of the oldest open transaction.
+    pub(super) fn first_open_offset(&self) -> Option<i64> {
+        self.states.first_open_offset()
+    }
+
+    /// Checks the batches of an append against the producers, and returns what they change, `None` if none has a
+    /// producer id. `now`: ms.
+    ///
+    /// # Errors
+    /// [`Error::OutOfOrderSequence`] and [`Error::InvalidProducerEpoch`] for a client's batches; [`Error::InvalidRecord`] for a batch
+    /// outside its producer's open transaction, and for a control batch without a valid marker.
+    ///
+    /// *Source*: `UnifiedLog.analyzeAndValidateProducerState`.
+    pub(super) fn check(
+        &mut self,
+        batches: &[Analyzed],
+        headers: &[BatchHeader],
+        raw: &[u8],
+        is_client: bool,
+        now: i64,
+    ) -> Result<Option<ProducerUpdates>> {
+        if headers.iter().all(|header| header.producer_id < 0) {
+            return Ok(None);
+        }
+        if now.saturating_sub(self.checked) >= EXPIRATION_CHECK_MS {
+            self.states.remove_expired(now, self.expiration_ms);
+            self.checked = now;
+        }
+        let (mut updates, mut buffer) = (ProducerUpdates::default(), Vec::new());
+        for (batch, header) in batches.iter().zip(headers) {
+            let position = batch.range.start as u64;
+            let mut marker = None;
+            if header.producer_id >= 0 && header.is_control() {
+                let bytes = raw.get(batch.range.clone()).unwrap_or_default();
+                marker = EndMarker::read(batch.header, bytes, &mut buffer)
+                    .map_err(|malformed| refused(position, malformed))?;
+            }
+            updates
+                .add(&self.states, header, marker.as_ref(), is_client)
+                .map_err(|refusal| to_error(refusal, header, position))?;
+        }
+        Ok(Some(updates))
+    }
+
+    /// If all batches are duplicates of earlier ones, the first and the last of those.
+    ///
+    /// *Source*: `UnifiedLog.analyzeAndValidateProducerState`.
+    pub(super) fn duplicates_of(&self, batches: &[Analyzed]) -> Option<(SequenceRange, SequenceRange)> {
+        let (first, last) = (batches.first()?, batches.last()?);
+        let duplicate_of = |batch: &Analyzed| self.states.duplicate_of(&batch.header);
+        let ends = (*duplicate_of(first)?, *duplicate_of(last)?);
+        batches.iter().all(|batch| duplicate_of(batch).is_some()).then_some(ends)
+    }
+
+    /// The transactions that the append ends.
+    pub(super) fn ended_by(&self, updates: &ProducerUpdates) -> Vec<EndedTransaction> {
+        self.states.ended_by(updates)
+    }
+
+    /// Puts the batches of an append into effect.
+    pub(super) fn apply(&mut self, updates: ProducerUpdates) {
+        self.states.apply(updates);
+    }
+
+    /// Stages a snapshot as of `offset`, the log end offset or the base offset of a new segment; `None` if there is one already.
+    ///
+    /// *Source*: `ProducerStateManager.takeSnapshot`.
+    pub(super) fn stage_snapshot(&self, directory: &Directory, offset: i64) -> Result<Option<Staged>> {
+        if offset <= self.last_snapshot {
+            return Ok(None);
+        }
+        directory.stage(&snapshot_file(offset), &self.states.encode()).map(Some)
+    }
+
+    /// Records that the snapshot as of `offset` was put in place.
+    pub(super) fn note_snapshot(&mut self, offset: i64) {
+        self.snapshots.insert(offset);
+        self.last_snapshot = offset;
+    }
+
+    /// Records a new log start offset.
+    ///
+    /// *Source*: `ProducerStateManager.onLogStartOffsetIncremented`.
+    pub(super) fn start_at(&mut self, log_start_offset: i64) {
+        self.last_snapshot = self.snapshots.last().copied().unwrap_or(log_start_offset);
+    }
+
+    /// Removes the snapshot of a deleted segment.
+    ///
+    /// *Source*: `UnifiedLog.deleteProducerSnapshots`.
+    pub(super) fn remove_snapshot(&mut self, directory: &Directory, offset: i64) -> Result<()> {
+        if self.snapshots.remove(&offset) {
+            directory.remove(&snapshot_file(offset))?;
+        }
+        Ok(())
+    }
+
+    /// Removes everything: the log is empty and starts at `offset`.
+    ///
+    /// *Source*: `ProducerStateManager.truncateFullyAndStartAt`.
+    pub(super) fn restart(&mut self, directory: &Directory, offset: i64) -> Result<()> {
+        self.states.clear();
+        self.snapshots.clear();
+        self.last_snapshot = offset;
+        let present = snapshots_in(directory)?;
+        for snapshot in &present {
+            directory.remove(&snapshot_file(*snapshot))?;
+        }
+        if present.is_empty() { Ok(()) } else { directory.sync() }
+    }
+}
+
+/// The name of the snapshot as of an offset.
+fn snapshot_file(offset: i64) -> String {
+    segment_file(offset, FileKind::Snapshot)
+}
+
+/// The offsets of the snapshots in a directory.
+fn snapshots_in(directory: &Directory) -> Result<BTreeSet<i64>> {
+    let entries = directory.entries()?.into_iter().filter(|(_, file_type)| file_type.is_file());
+    let parsed = entries.filter_map(|(name, _)| SegmentFileName::parse(&name));
+    let snapshots = parsed.filter(|parsed| parsed.kind == FileKind::Snapshot && parsed.stage == Stage::Live);
+    Ok(snapshots.map(|parsed| parsed.base_offset).collect())
+}
+
+#[cold]
+fn to_error(refusal: ProducerRefusal, header: &BatchHeader, position: u64) -> Error {
+    let BatchHeader { producer_id, producer_epoch, base_sequence, .. } = *header;
+    match refusal {
+        ProducerRefusal::Sequence { expected } => Error::OutOfOrderSequence {
+            position,
+            producer_id,
+            producer_epoch,
+            expected,
+            found: base_sequence,
+        },
+        ProducerRefusal::Epoch { expected } => {
+            Error::InvalidProducerEpoch { position, producer_id, expected, found: producer_epoch }
+        }
+        ProducerRefusal::Transaction(malformed) => refused(position, malformed),
+    }
+}
+
+#[cold]
+fn refused(position: u64, malformed: crate::error::Malformed) -> Error {
+    let (expected, found) = (malformed.expected, format!("{} at position {position}", malformed.found));
+    Error::InvalidRecord { argument: "raw", position: Some(position), expected, found }
+}
