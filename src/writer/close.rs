@@ -16,11 +16,12 @@ impl Partition {
         self.directory.sync()?;
         self.durable_offset_file.set(self.ends.data_end())?;
         self.ends.sync(end);
-        let checkpoint = self.ends.checkpoint_at(end);
+        let recovery_point = self.ends.stored_end();
+        let checkpoint = self.ends.checkpoint_at(recovery_point);
         checkpoint.write(&self.directory)?;
         self.ends.set_checkpoint(checkpoint);
         if let Some(data_directory) = &self.data_directory {
-            data_directory.write_recovery_point(end)?;
+            data_directory.write_recovery_point(recovery_point)?;
         }
         CleanMarker::of(&self.directory, self.ends.data_end())?.write(&self.directory)
     }

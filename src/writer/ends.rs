@@ -63,6 +63,11 @@ impl Ends {
         self.log_end_offset
     }
 
+    /// Where the log ends when it is opened again: the log end offset of a truncation inside a batch is not in the files.
+    pub(super) fn stored_end(&self) -> i64 {
+        self.data_end.max(self.log_start_offset)
+    }
+
     /// The checkpoint of these ends.
     pub(super) fn checkpoint(&self) -> Checkpoint {
         let Self { recovery_point, log_start_offset, .. } = *self;

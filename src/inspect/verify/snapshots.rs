@@ -18,6 +18,7 @@ use crate::log::Log;
 use crate::record::BatchHeader;
 use crate::record::control::EndMarker;
 use crate::segment::{SCAN_READ, Step};
+use crate::state::checkpoint::DurableOffsetFile;
 use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates};
 
 /// The maximum size of a snapshot, bytes: more than a million producers.
@@ -26,22 +27,15 @@ const MAX_BYTES: u64 = 64 << 20;
 /// The findings about the snapshots of a partition.
 pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    let mut names: BTreeMap<i64, String> = BTreeMap::new();
-    // the newest one is above the last segment's base offset, where the listing of segments ends
-    for (name, _) in directory.entries()? {
-        if let Some(parsed) = SegmentFileName::parse(&name)
-            && parsed.kind == FileKind::Snapshot
-            && parsed.stage == Stage::Live
-        {
-            names.insert(parsed.base_offset, name);
-        }
-    }
+    let names = names(directory)?;
     let has_producers = summaries.iter().any(|summary| summary.has_producers);
     if names.is_empty() && has_producers && summaries.len() > 1 {
         let expected = "a snapshot of the producers, because batches have producer ids";
         let rule = Rule::SnapshotMissing;
         findings.push(Finding::new(rule, log.path(), log.path(), expected, "no .snapshot"));
     }
+    // read before the log end offset: an append raises both
+    let durable = DurableOffsetFile::read(directory)?;
     let end = end_of_snapshots(log, names.last_key_value().map(|(offset, _)| *offset))?;
     let mut snapshots: BTreeMap<i64, (String, ProducerSnapshot)> = BTreeMap::new();
     for (offset, name) in names {
@@ -49,7 +43,15 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
         let Some(bytes) = directory.read_small(&name, MAX_BYTES)? else { continue };
         match ProducerSnapshot::decode(&bytes) {
             Ok(snapshot) if offset > end => {
-                findings.push(beyond_end(log, directory.path_of(&name), offset, end, &snapshot));
+                let is_complete = durable.is_some_and(|durable| durable.max(log.log_start_offset()) == end);
+                findings.extend(beyond_end(
+                    log,
+                    directory.path_of(&name),
+                    offset,
+                    end,
+                    &snapshot,
+                    is_complete,
+                ));
             }
             Ok(snapshot) => {
                 snapshots.insert(offset, (name, snapshot));
@@ -85,8 +87,28 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
     Ok(findings)
 }
 
-/// The finding for a snapshot above the end of the log.
-fn beyond_end(log: &Log, path: PathBuf, offset: i64, end: i64, snapshot: &ProducerSnapshot) -> Finding {
+/// The names of the snapshots, by offset.
+fn names(directory: &Directory) -> Result<BTreeMap<i64, String>> {
+    // the newest one is above the last segment's base offset, where the listing of segments ends
+    let parsed =
+        directory.entries()?.into_iter().filter_map(|(name, _)| Some((SegmentFileName::parse(&name)?, name)));
+    let is_live = |parsed: &SegmentFileName| parsed.kind == FileKind::Snapshot && parsed.stage == Stage::Live;
+    Ok(parsed
+        .filter(|(parsed, _)| is_live(parsed))
+        .map(|(parsed, name)| (parsed.base_offset, name))
+        .collect())
+}
+
+/// The finding for a snapshot above the end of the log. `is_complete`: whether a writer's log ends where that writer left it: then a
+/// truncation inside a batch took the snapshot, unless the snapshot names a record that is missing.
+fn beyond_end(
+    log: &Log,
+    path: PathBuf,
+    offset: i64,
+    end: i64,
+    snapshot: &ProducerSnapshot,
+    is_complete: bool,
+) -> Option<Finding> {
     let expected = format!("a log end offset of at least {offset}, as of which the snapshot is");
     let found = format!("log end offset {end}");
     let finding =
@@ -95,8 +117,9 @@ fn beyond_end(log: &Log, path: PathBuf, offset: i64, end: i64, snapshot: &Produc
         |entry: &ProducerEntry| entry.last_batch().map(|batch| batch.last_offset).max(entry.open_transaction);
     let lost = snapshot.entries.iter().filter(|entry| named(entry) >= Some(end));
     match lost.max_by_key(|entry| named(entry)) {
-        Some(entry) => finding.because(format!("it has {}", shown(entry))),
-        None => finding.with_severity(Severity::Warning).because("it names no record that is missing"),
+        Some(entry) => Some(finding.because(format!("it has {}", shown(entry)))),
+        None if is_complete => None,
+        None => Some(finding.with_severity(Severity::Warning).because("it names no record that is missing")),
     }
 }
 

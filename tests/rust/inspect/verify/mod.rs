@@ -9,6 +9,7 @@ mod missing_offsets;
 mod producer_files;
 mod properties;
 mod topic_ids;
+mod truncated;
 mod worked_example;
 
 use std::path::Path;
