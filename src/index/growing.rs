@@ -14,6 +14,8 @@ pub(super) struct Growing<const SIZE: usize> {
     file: Option<WritableFile>,
     /// Bytes of the file; more than its whole slots after a torn write.
     length: u64,
+    /// Whether its name is durable.
+    is_named: bool,
 }
 
 impl<const SIZE: usize> Growing<SIZE> {
@@ -26,7 +28,7 @@ impl<const SIZE: usize> Growing<SIZE> {
         };
         let length = file.as_ref().map_or(Ok(0), |file| file.identity().map(|identity| identity.size))?;
         let path = directory.path_of(name);
-        Ok(Self { directory: directory.clone(), name: name.to_owned(), path, file, length })
+        Ok(Self { directory: directory.clone(), name: name.to_owned(), path, file, length, is_named: false })
     }
 
     /// The path, even if there is no file.
@@ -76,8 +78,14 @@ impl<const SIZE: usize> Growing<SIZE> {
         Ok(())
     }
 
-    /// Makes contents and size durable. A missing file is not an error.
-    pub(super) fn flush(&self) -> Result<()> {
-        self.file.as_ref().map_or(Ok(()), WritableFile::sync)
+    /// Makes contents, size and name durable. A missing file is not an error.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        file.sync()?;
+        if !self.is_named {
+            self.directory.sync()?;
+            self.is_named = true;
+        }
+        Ok(())
     }
 }

@@ -83,12 +83,12 @@ impl TransactionIndexWriter {
         self.keep(0)
     }
 
-    /// Makes contents and size durable, if there is a file. Its name is durable after [`Directory::sync`].
+    /// Makes contents, size and name durable, if there is a file: without the file, all transactions count as committed.
     ///
     /// # Errors
     /// [`Error::Io`]: data that was not durable yet may be lost, even if a later flush succeeds.
     pub fn flush(&mut self) -> Result<()> {
-        self.index.slots.growing_mut().map_or(Ok(()), |slots| slots.flush())
+        self.index.slots.growing_mut().map_or(Ok(()), Growing::flush)
     }
 
     fn keep(&mut self, entries: u64) -> Result<()> {
