@@ -34,11 +34,27 @@ pub enum SeededBug {
     IndexEntriesNotWritten,
     /// Segments that are replaced together are published to readers one by one.
     SegmentsReplacedOneByOne,
+    /// At a roll, the snapshot of the producers is put in place before the log is synced up to its offset.
+    SnapshotBeforeLogSync,
+    /// A roll takes no snapshot of the producers.
+    NoSnapshotAtRoll,
+    /// Snapshots that belong to no segment are not removed.
+    StraySnapshotsKept,
+    /// A batch that leaves out one sequence is accepted.
+    SequenceLeftOut,
+    /// Four batches of a producer are remembered, one too few.
+    FourBatchesRemembered,
+    /// A truncation keeps the producers of the batches that it removes.
+    TruncatedProducersKept,
+    /// If the batches of an append cannot be written, the transactions that they abort stay in the transaction index.
+    AbortedTransactionsNotTakenBack,
+    /// A transaction index is treated as durable though it was not synced.
+    TransactionIndexNotSynced,
 }
 
 impl SeededBug {
     /// All bugs.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 22] = [
         Self::AckBeforeFsync,
         Self::NoDirectorySyncOnCreate,
         Self::NoDirectorySyncOnRename,
@@ -53,6 +69,14 @@ impl SeededBug {
         Self::CleanMarkerByExistence,
         Self::IndexEntriesNotWritten,
         Self::SegmentsReplacedOneByOne,
+        Self::SnapshotBeforeLogSync,
+        Self::NoSnapshotAtRoll,
+        Self::StraySnapshotsKept,
+        Self::SequenceLeftOut,
+        Self::FourBatchesRemembered,
+        Self::TruncatedProducersKept,
+        Self::AbortedTransactionsNotTakenBack,
+        Self::TransactionIndexNotSynced,
     ];
 }
 

@@ -201,7 +201,8 @@ impl SegmentAppender {
             headers.iter().all(|header| is_relative(header.last_offset, self.base_offset)),
             "the caller rolls before such an append"
         );
-        // before the batches: then only a transaction index, which recovery rebuilds, can have too much after a crash
+        // before the batches: if one of the writes fails, the entries can be taken back, but not the batches, which readers may have
+        // seen. After a crash, recovery derives the index again
         for transaction in aborted {
             if let Err(error) = self.transaction_index.append(*transaction) {
                 return Err((error, !self.take_back(aborted)));
@@ -242,6 +243,9 @@ impl SegmentAppender {
 
     /// Removes the entries of aborted transactions whose markers were not written. Returns false if that fails.
     fn take_back(&mut self, aborted: &[AbortedTransaction]) -> bool {
+        if seeded_bugs::is(SeededBug::AbortedTransactionsNotTakenBack) {
+            return true;
+        }
         aborted.first().is_none_or(|first| self.transaction_index.truncate_to(first.last_offset).is_ok())
     }
 
@@ -296,7 +300,11 @@ impl SegmentAppender {
         }
         self.offset_index.flush()?;
         self.time_index.flush()?;
-        self.transaction_index.flush()
+        if seeded_bugs::is(SeededBug::TransactionIndexNotSynced) {
+            Ok(())
+        } else {
+            self.transaction_index.flush()
+        }
     }
 
     /// Writes all index entries and the closing time entry. If it fails, as on a full disk, that entry is not added, and

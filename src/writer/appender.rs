@@ -241,25 +241,21 @@ impl Partition {
         };
         let validation = self.validation(origin, (self.clock)());
         let batches = analyze(raw, &validation)?;
+        self.producers.remove_expired(validation.now);
         if keep_offsets {
             let headers: Vec<_> = batches.iter().map(|batch| batch.header).collect();
-            let updates = self.producers.check(&batches, &headers, raw, false, validation.now)?;
+            let updates = self.producers.check(&batches, &headers, raw, false)?;
             return self.append(raw, &headers, updates, validation.now);
         }
-        if let Some((first, last)) = self.producers.duplicates_of(&batches) {
-            return Ok(Appended {
-                first_offset: first.first_offset(),
-                last_offset: last.last_offset,
-                max_timestamp: first.timestamp.max(last.timestamp),
-                durable: false,
-            });
+        if let Some(appended) = self.producers.duplicates_of(&batches) {
+            return Ok(appended);
         }
         let mut builder = std::mem::take(&mut self.builder);
         let stamped = self.stamped(raw, &batches, &validation, &mut builder);
         builder.clear();
         self.builder = builder;
         let (bytes, headers) = stamped?;
-        let updates = self.producers.check(&batches, &headers, raw, true, validation.now)?;
+        let updates = self.producers.check(&batches, &headers, raw, true)?;
         self.append(&bytes, &headers, updates, validation.now)
     }
 

@@ -113,6 +113,9 @@ impl LogWriter {
     /// rebuilt, and a torn write at the end is cut and kept in `quarantine/`; [`LogWriter::recovery`] returns what was changed.
     /// If a new log cannot be opened, the files created for it are removed.
     ///
+    /// *Cost*: after a clean close, little. Otherwise reads the segments from the recovery point on, and the batches from the latest
+    /// snapshot of the producers on; without a snapshot, the whole log.
+    ///
     /// # Errors
     /// [`Error::Locked`] if another writer or a broker holds the lock; [`Error::Corrupt`] if the log is damaged, a segment is missing,
     /// or a batch contradicts the transactions before it (nothing is changed); [`Error::Config`], also for a directory name that
@@ -253,8 +256,9 @@ impl LogWriter {
         self.shared.lock().ends.log_start_offset()
     }
 
-    /// The last stable offset: the first offset of the oldest open transaction, or the log end offset. The exclusive end for a
-    /// committed reader. Kafka: `lastStableOffset`.
+    /// The last stable offset: the first offset of the oldest open transaction, at least the log start offset; or the log end offset. The
+    /// exclusive end for a committed reader, unless all records of that transaction were deleted: readers do not know it then, nor does
+    /// the next opening. Damaged batches are left out. Kafka: `lastStableOffset`.
     pub fn last_stable_offset(&self) -> i64 {
         let partition = self.shared.lock();
         let ends = &partition.ends;
@@ -275,6 +279,8 @@ impl LogWriter {
     /// Closes the active segment and creates a new one at the log end offset. An active segment that starts there, which is
     /// empty, is kept.
     ///
+    /// *Cost*: syncs the segment and its indexes, and a snapshot of the producers (46 bytes each), while appends wait.
+    ///
     /// # Errors
     /// [`Error::Io`], with nothing changed if the disk is full; [`Error::Poisoned`].
     ///
@@ -286,6 +292,8 @@ impl LogWriter {
     /// Removes every batch with an offset at or above `offset`, so that the log ends at `offset`. Returns false if it already
     /// ended at or below `offset`. A batch that contains `offset` is removed as a whole. The removal is durable when this
     /// returns.
+    ///
+    /// *Cost*: reads the batches from the latest snapshot of the producers on.
     ///
     /// # Errors
     /// [`Error::Config`] for a negative offset; [`Error::Corrupt`] if the log is damaged before it; [`Error::Io`], with nothing

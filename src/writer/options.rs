@@ -22,8 +22,9 @@ pub struct WriterOptions {
     /// The leader epoch of the batches: 0 or above, and not below the latest epoch of the log; `None`: the latest epoch, or 0 in
     /// a new log.
     pub leader_epoch: Option<i32>,
-    /// A producer id without an open transaction is forgotten when its last batch or marker is this old, ms, at least 1: the next
-    /// opening, and appends within ten minutes, do not know its sequences. Kafka: the broker's setting `producer.id.expiration.ms`.
+    /// A producer id without an open transaction is forgotten when its last batch or marker is this old, ms, at least 1: by the next
+    /// opening or truncation, and by an append of batches, which checks this every ten minutes. Kafka: the broker's setting
+    /// `producer.id.expiration.ms`.
     pub producer_id_expiration_ms: i64,
     /// The clock, ms since the epoch.
     pub clock: fn() -> i64,

@@ -144,7 +144,7 @@ impl Partition {
             self.ends.commit().or_poison(staged.put())?;
             self.epochs = epochs;
         }
-        let ended = updates.as_ref().map(|updates| self.producers.ended_by(updates)).unwrap_or_default();
+        let ended = updates.as_ref().map(|updates| self.producers.aborted_by(updates)).unwrap_or_default();
         let aborted: Vec<_> = ended.into_iter().filter_map(aborted).collect();
         self.active.append(bytes, headers, &aborted).map_err(|(error, is_torn)| {
             if is_torn || is_ahead {
@@ -272,18 +272,27 @@ impl Partition {
     /// checkpoint with the base offset of the new segment as recovery point.
     fn stage_seal(&mut self, base_offset: i64) -> Result<StagedSeal> {
         let checkpoint = self.ends.checkpoint_at(base_offset).stage(&self.directory)?;
-        let snapshot = self.producers.stage_snapshot(&self.directory, base_offset)?;
+        let snapshot = if seeded_bugs::is(SeededBug::NoSnapshotAtRoll) {
+            None
+        } else {
+            self.producers.stage_snapshot(&self.directory, base_offset)?
+        };
         let snapshot = snapshot.map(|staged| (base_offset, staged));
         self.active.write_last_index_entries()?;
         Ok(StagedSeal { checkpoint, snapshot })
     }
 
     fn seal(&mut self, staged: StagedSeal) -> Result<()> {
-        let StagedSeal { checkpoint, snapshot } = staged;
+        let StagedSeal { checkpoint, mut snapshot } = staged;
         if seeded_bugs::is(SeededBug::RecoveryPointBeforeFsync) {
             checkpoint.put()?;
             self.durable_offset_file.set(self.ends.data_end())?;
             return self.active.seal();
+        }
+        if seeded_bugs::is(SeededBug::SnapshotBeforeLogSync)
+            && let Some((_, staged)) = snapshot.take()
+        {
+            staged.put()?;
         }
         self.active.seal()?;
         self.durable_offset_file.note(self.ends.data_end())?;

@@ -32,7 +32,7 @@ impl GroupCommit {
     }
 }
 
-fn is_full(error: &Error) -> bool {
+pub(super) fn is_full(error: &Error) -> bool {
     const FULL: [ErrorKind; 3] = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
     matches!(error, Error::Io { source, .. } if FULL.contains(&source.kind()))
 }

@@ -66,8 +66,9 @@ impl Partition {
 
     /// The producers as of an offset of the log, to which it is truncated.
     fn producers_as_of(&self, log: &Log, offset: i64) -> Result<ProducerPlan> {
-        let below = log.segments().iter().take_while(|segment| segment.base_offset() < offset);
-        let segments = below.map(Replayed::whole).collect::<Result<Vec<_>>>()?;
+        // one that begins there remains, without batches
+        let kept = log.segments().iter().take_while(|segment| segment.base_offset() <= offset);
+        let segments = kept.map(Replayed::whole).collect::<Result<Vec<_>>>()?;
         let (start, end) = (self.ends.log_start_offset(), self.ends.log_end_offset());
         Rebuild::at_truncation(&self.directory, &segments, start, end, &self.producers, (self.clock)())
             .truncate_to(offset)

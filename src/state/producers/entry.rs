@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::BatchHeader;
 use crate::record::control::EndMarker;
 
@@ -154,7 +155,8 @@ impl ProducerEntry {
     }
 
     fn push(&mut self, batch: SequenceRange) {
-        if self.batches.len() == MAX_BATCHES {
+        if self.batches.len() == MAX_BATCHES - usize::from(seeded_bugs::is(SeededBug::FourBatchesRemembered))
+        {
             self.batches.pop_front();
         }
         self.batches.push_back(batch);

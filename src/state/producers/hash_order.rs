@@ -3,7 +3,7 @@
 //! The keys of the bins in turn. A key's bin is its hash modulo the number of bins, which doubles when three quarters as many
 //! keys are in the map, and never shrinks. A bin has its keys in the order of insertion, also after the number of bins has
 //! doubled. From nine keys on it is a tree (`tree_bin`), which orders them differently; but a map with fewer than 64 bins doubles
-//! them instead.
+//! them instead. A key that `computeIfAbsent` adds is the first of its bin, which is a tree from eight keys on.
 
 use super::tree_bin::TreeBin;
 

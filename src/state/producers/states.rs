@@ -1,9 +1,9 @@
 //! The producers of a log, batch by batch.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::hash_order::HashOrder;
-use super::updates::ProducerUpdates;
+use super::updates::{Ended, ProducerUpdates};
 use super::{ProducerEntry, ProducerSnapshot, snapshot};
 use crate::error::Malformed;
 use crate::record::BatchHeader;
@@ -149,22 +149,29 @@ impl ProducerStates {
         self.order.retain(|producer_id| producers.contains_key(&producer_id));
     }
 
-    /// The transactions that the batches of an append end, in their order. All transactions that the append begins count as open,
+    /// The transactions that the batches of an append abort, in their order. All transactions that the append begins count as open,
     /// also those that begin after the marker.
     ///
-    /// *Source*: `UnifiedLog.append`.
-    pub(crate) fn ended_by(&self, updates: &ProducerUpdates) -> Vec<EndedTransaction> {
-        if updates.ended.is_empty() {
-            return Vec::new();
+    /// *Source*: `UnifiedLog.append`; `ProducerStateManager.lastStableOffset`.
+    pub(crate) fn aborted_by(&self, updates: &ProducerUpdates) -> Vec<EndedTransaction> {
+        let (mut aborted, mut before) = (Vec::new(), HashSet::new());
+        for Ended { producer_id, first_offset, last_offset, is_aborted } in updates.ended.iter().copied() {
+            if is_aborted {
+                let open =
+                    self.open.iter().map(|(first, id)| (*first, *id)).chain(updates.begun.iter().copied());
+                let mut others = open.filter(|(first, id)| *id != producer_id && !before.contains(first));
+                let last_stable_offset = others.next().map_or(last_offset + 1, |(first, _)| first);
+                aborted.push(EndedTransaction {
+                    producer_id,
+                    first_offset,
+                    last_offset,
+                    is_aborted,
+                    last_stable_offset,
+                });
+            }
+            before.insert(first_offset);
         }
-        let mut open = self.open.clone();
-        open.extend(updates.begun.iter().copied());
-        let ended = updates.ended.iter();
-        ended
-            .map(|ended| {
-                end(&mut open, ended.producer_id, ended.first_offset, ended.last_offset, ended.is_aborted)
-            })
-            .collect()
+        aborted
     }
 
     /// Puts the batches of an append into effect.

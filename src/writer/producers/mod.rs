@@ -18,9 +18,8 @@ use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::{Directory, Staged};
 use crate::record::control::EndMarker;
 use crate::record::{Analyzed, BatchHeader};
-use crate::state::producers::{
-    EndedTransaction, ProducerRefusal, ProducerStates, ProducerUpdates, SequenceRange,
-};
+use crate::state::producers::{EndedTransaction, ProducerRefusal, ProducerStates, ProducerUpdates};
+use crate::writer::Appended;
 
 /// The interval at which expired producers are removed, ms. Kafka: `producer.id.expiration.check.interval.ms`.
 const EXPIRATION_CHECK_MS: i64 = 600_000;
@@ -52,8 +51,18 @@ impl Producers {
         self.states.first_open_offset()
     }
 
+    /// Removes the producers that are expired at `now`, ms, if that was not done in the last ten minutes. Kafka: a timer.
+    ///
+    /// *Source*: `ProducerStateManager.removeExpiredProducers`.
+    pub(super) fn remove_expired(&mut self, now: i64) {
+        if now.saturating_sub(self.checked) >= EXPIRATION_CHECK_MS {
+            self.states.remove_expired(now, self.expiration_ms);
+            self.checked = now;
+        }
+    }
+
     /// Checks the batches of an append against the producers, and returns what they change, `None` if none has a
-    /// producer id. `now`: ms.
+    /// producer id.
     ///
     /// # Errors
     /// [`Error::OutOfOrderSequence`] and [`Error::InvalidProducerEpoch`] for a client's batches; [`Error::InvalidRecord`] for a batch
@@ -61,19 +70,14 @@ impl Producers {
     ///
     /// *Source*: `UnifiedLog.analyzeAndValidateProducerState`.
     pub(super) fn check(
-        &mut self,
+        &self,
         batches: &[Analyzed],
         headers: &[BatchHeader],
         raw: &[u8],
         is_client: bool,
-        now: i64,
     ) -> Result<Option<ProducerUpdates>> {
         if headers.iter().all(|header| header.producer_id < 0) {
             return Ok(None);
-        }
-        if now.saturating_sub(self.checked) >= EXPIRATION_CHECK_MS {
-            self.states.remove_expired(now, self.expiration_ms);
-            self.checked = now;
         }
         let (mut updates, mut buffer) = (ProducerUpdates::default(), Vec::new());
         for (batch, header) in batches.iter().zip(headers) {
@@ -91,19 +95,30 @@ impl Producers {
         Ok(Some(updates))
     }
 
-    /// If all batches are duplicates of earlier ones, the first and the last of those.
+    /// If all batches are duplicates of earlier ones: from the first offset to the last of those, and their largest timestamp.
     ///
-    /// *Source*: `UnifiedLog.analyzeAndValidateProducerState`.
-    pub(super) fn duplicates_of(&self, batches: &[Analyzed]) -> Option<(SequenceRange, SequenceRange)> {
-        let (first, last) = (batches.first()?, batches.last()?);
-        let duplicate_of = |batch: &Analyzed| self.states.duplicate_of(&batch.header);
-        let ends = (*duplicate_of(first)?, *duplicate_of(last)?);
-        batches.iter().all(|batch| duplicate_of(batch).is_some()).then_some(ends)
+    /// *Source*: `UnifiedLog.analyzeAndValidateProducerState`; Kafka answers with the first of them.
+    pub(super) fn duplicates_of(&self, batches: &[Analyzed]) -> Option<Appended> {
+        let mut total = None::<Appended>;
+        for batch in batches {
+            let old = self.states.duplicate_of(&batch.header)?;
+            let (first_offset, last_offset, max_timestamp) =
+                (old.first_offset(), old.last_offset, old.timestamp);
+            let before =
+                total.unwrap_or(Appended { first_offset, last_offset, max_timestamp, durable: false });
+            total = Some(Appended {
+                first_offset: before.first_offset.min(first_offset),
+                last_offset: before.last_offset.max(last_offset),
+                max_timestamp: before.max_timestamp.max(max_timestamp),
+                durable: false,
+            });
+        }
+        total
     }
 
-    /// The transactions that the append ends.
-    pub(super) fn ended_by(&self, updates: &ProducerUpdates) -> Vec<EndedTransaction> {
-        self.states.ended_by(updates)
+    /// The transactions that the append aborts.
+    pub(super) fn aborted_by(&self, updates: &ProducerUpdates) -> Vec<EndedTransaction> {
+        self.states.aborted_by(updates)
     }
 
     /// Puts the batches of an append into effect.

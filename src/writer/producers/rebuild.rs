@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::replay::Replayed;
 use super::{Producers, snapshot_file, snapshots_in};
 use crate::error::Result;
+use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, Staged};
 use crate::state::producers::{ProducerSnapshot, ProducerStates};
+use crate::writer::poison::is_full;
 
 /// The largest snapshot that is read: of more than a million producers.
 const MAX_SNAPSHOT_BYTES: u64 = 64 << 20;
@@ -26,11 +28,23 @@ pub(in crate::writer) struct ProducerPlan {
 }
 
 impl ProducerPlan {
-    /// Stages the snapshots that are written.
+    /// Stages the snapshots that are written. If the disk is full, some are left out, and taken later.
     pub(in crate::writer) fn stage(self, directory: &Directory) -> Result<StagedProducers> {
-        let Self { states, removed, written, snapshots, last_snapshot, expiration_ms, now } = self;
-        let stage = |(offset, bytes): &(i64, Vec<u8>)| directory.stage(&snapshot_file(*offset), bytes);
-        let staged = written.iter().map(stage).collect::<Result<_>>()?;
+        let Self { states, mut removed, written, mut snapshots, mut last_snapshot, expiration_ms, now } =
+            self;
+        let mut staged = Vec::with_capacity(written.len());
+        for (offset, bytes) in written {
+            match directory.stage(&snapshot_file(offset), &bytes) {
+                Ok(file) => staged.push(file),
+                // without it, the next opening reads more batches. A file of this name is not valid
+                Err(error) if is_full(&error) => {
+                    snapshots.remove(&offset);
+                    removed.insert(offset);
+                    last_snapshot = last_snapshot.min(offset - 1);
+                }
+                Err(error) => return Err(error),
+            }
+        }
         let producers = Producers { states, snapshots, last_snapshot, expiration_ms, checked: now };
         Ok(StagedProducers { producers, removed, staged })
     }
@@ -199,14 +213,14 @@ impl<'a> Rebuild<'a> {
         }
         self.snapshots.insert(self.map_end, Some(self.states.encode()));
         self.last_snapshot = self.map_end;
-        let mut bytes = 0;
-        // the newest first
+        let (mut bytes, newest) = (0, self.map_end);
+        // the newest first, which always remains
         self.snapshots = std::mem::take(&mut self.snapshots)
             .into_iter()
             .rev()
-            .filter(|(_, planned)| {
+            .filter(|(offset, planned)| {
                 bytes += planned.as_ref().map_or(0, Vec::len);
-                planned.is_none() || bytes <= MAX_PLANNED_BYTES
+                planned.is_none() || *offset == newest || bytes <= MAX_PLANNED_BYTES
             })
             .collect();
     }
@@ -215,6 +229,9 @@ impl<'a> Rebuild<'a> {
     ///
     /// *Source*: `ProducerStateManager.removeStraySnapshots`.
     fn remove_strays(&mut self, bases: &[i64]) {
+        if seeded_bugs::is(SeededBug::StraySnapshotsKept) {
+            return;
+        }
         let is_stray = |offset: &i64| !bases.contains(offset);
         let latest = self.snapshots.keys().copied().rfind(is_stray);
         let kept = latest.filter(|latest| bases.last().is_none_or(|last| latest >= last));
@@ -225,7 +242,7 @@ impl<'a> Rebuild<'a> {
     fn truncate_and_reload(&mut self, end_offset: i64) -> Result<()> {
         let start = self.log_start_offset;
         self.snapshots.retain(|offset, _| *offset <= end_offset && *offset > start);
-        if end_offset != self.map_end {
+        if end_offset != self.map_end && !seeded_bugs::is(SeededBug::TruncatedProducersKept) {
             return self.load();
         }
         self.map_end = self.map_end.max(start);

@@ -20,13 +20,16 @@ pub(in crate::writer) struct Replayed {
     pub(in crate::writer) bytes: Range<u64>,
     /// Whether its checksums were verified.
     pub(in crate::writer) is_verified: bool,
+    /// The offset after its last batch, if no batch has a producer id. `None`: it is read.
+    pub(in crate::writer) end_without_producers: Option<i64>,
 }
 
 impl Replayed {
     /// The whole segment, whose checksums are still to be verified.
     pub(in crate::writer) fn whole(segment: &Arc<Segment>) -> Result<Self> {
         let (base_offset, bytes) = (segment.base_offset(), 0..segment.size()?);
-        Ok(Self { segment: Arc::clone(segment), base_offset, bytes, is_verified: false })
+        let segment = Arc::clone(segment);
+        Ok(Self { segment, base_offset, bytes, is_verified: false, end_without_producers: None })
     }
 
     /// Adds the batches that end at or above `start` and below `end` to the states, all at once.
@@ -65,13 +68,17 @@ impl Replayed {
     /// Reads the batches of producers that end at or above `start` and below `end`, with the markers of control batches. Returns the
     /// offset after the last batch below `end`, of any kind.
     ///
-    /// Damage is skipped, as readers skip it: the producers are those of the batches that are left.
+    /// Damage is skipped, as readers skip it: the producers are those of the batches that are left. An intact batch of a later format is
+    /// an error.
     fn read(
         &self,
         start: i64,
         end: i64,
         mut add: impl FnMut(&BatchHeader, Option<&EndMarker>) -> Result<(), Malformed>,
     ) -> Result<Option<i64>> {
+        if self.end_without_producers.is_some() {
+            return Ok(self.end_without_producers);
+        }
         let segment = &*self.segment;
         let (base_offset, upper, end_position) = (segment.base_offset(), segment.upper(), self.bytes.end);
         let bounds = Bounds { base_offset, upper, end: end_position };
@@ -106,7 +113,9 @@ impl Replayed {
                 }
                 Step::Damage(damage) => damage,
             };
-            segment.resume(&mut walk, &damage)?;
+            if let Some(newer) = segment.resume(&mut walk, &damage)?.unsupported() {
+                return Err(segment.corrupt(&newer));
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use super::torn_write::Cut;
 use super::{remove_newest_first, split};
 use crate::error::{Error, IoAction, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
+use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, SegmentFile};
 use crate::log::Replacement;
 use crate::log::live_segments::LiveSegments;
@@ -140,12 +141,7 @@ fn recover(
                     // the first part may have a higher base offset than the segment: there is no record between them
                     Checkpoint { log_start_offset, ..checkpoint }.write(directory)?;
                 }
-                split::split(directory, segment.base_offset, &scanned.parts)?;
-                for (base_offset, entries) in
-                    segment.transaction_indexes.iter().filter(|(_, entries)| !entries.is_empty())
-                {
-                    directory.replace(&segment_file(*base_offset, FileKind::TransactionIndex), entries)?;
-                }
+                split::split(directory, segment.base_offset, &scanned.parts, &segment.transaction_indexes)?;
                 bases.extend(scanned.parts.iter().map(|part| part.base_offset));
             }
             _ => {
@@ -191,12 +187,16 @@ pub(crate) fn finish_replacement(
     for segment in
         replacement.committed.chunk_by(|file, next| file.parsed.base_offset == next.parsed.base_offset)
     {
-        for file in segment {
-            let live = SegmentFileName { stage: Stage::Live, ..file.parsed };
-            directory.rename(&file.name, &live.to_string())?;
+        let (log, indexes) = segment.iter().partition::<Vec<_>, _>(|file| file.parsed.kind == FileKind::Log);
+        for files in [log, indexes] {
+            for file in files {
+                let live = SegmentFileName { stage: Stage::Live, ..file.parsed };
+                directory.rename(&file.name, &live.to_string())?;
+            }
+            // in ascending order: a live segment between two `.swap` segments would be treated as replaced, and so would an index
+            // without its `.log`
+            directory.sync()?;
         }
-        // in ascending order: a live segment between two `.swap` segments would be treated as replaced
-        directory.sync()?;
     }
     Ok(())
 }
@@ -212,15 +212,23 @@ fn cut_torn_write(directory: &Directory, cut: &Cut) -> Result<()> {
 
 /// Writes the stale indexes of a segment that was read, and syncs the others.
 fn write_indexes(directory: &Directory, segment: &SegmentPlan) -> Result<()> {
-    if segment.rebuilt.iter().any(|(stale, _)| *stale == FileKind::TransactionIndex) {
-        for (base_offset, entries) in &segment.transaction_indexes {
-            directory.replace(&segment_file(*base_offset, FileKind::TransactionIndex), entries)?;
+    let is_stale = |kind| segment.rebuilt.iter().any(|(stale, _)| *stale == kind);
+    for (base_offset, entries) in &segment.transaction_indexes {
+        let name = segment_file(*base_offset, FileKind::TransactionIndex);
+        if is_stale(FileKind::TransactionIndex) {
+            directory.replace(&name, entries)?;
+        } else if directory.identity_of(&name)?.is_some()
+            && !seeded_bugs::is(SeededBug::TransactionIndexNotSynced)
+        {
+            // with its name: a missing file is one without entries
+            directory.open_writable(&name)?.sync()?;
+            directory.sync()?;
         }
     }
     let Some([part, ..]) = segment.scanned.as_ref().map(|scanned| &scanned.parts[..]) else { return Ok(()) };
     for (kind, bytes) in part.indexes.files() {
         let name = segment_file(segment.base_offset, kind);
-        if segment.rebuilt.iter().any(|(stale, _)| *stale == kind) {
+        if is_stale(kind) {
             // replaced as a whole: an empty file would count as an index without entries, and a reader may have mapped the old
             // file
             directory.replace(&name, bytes)?;

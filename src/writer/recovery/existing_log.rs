@@ -55,6 +55,8 @@ pub(super) struct SegmentPlan {
     pub(super) transaction_indexes: Vec<(i64, Vec<u8>)>,
     /// Whether the `.log` may not be durable yet.
     pub(super) is_unclean: bool,
+    /// Whether its offset index is missing or its transaction index is damaged. Kafka recovers it then, even after a clean shutdown.
+    is_suspect: bool,
 }
 
 impl SegmentPlan {
@@ -68,7 +70,7 @@ impl SegmentPlan {
 
     /// Whether all that Kafka derives from it is derived again.
     pub(super) fn is_recovered(&self) -> bool {
-        self.is_unclean || self.is_split()
+        self.is_unclean || self.is_split() || self.is_suspect
     }
 
     pub(super) fn is_split(&self) -> bool {
@@ -118,11 +120,13 @@ impl Existing<'_> {
         let Decision { closed_cleanly, mut segments, cut, mut cuts, data_end } =
             self.decide(recovery_point)?;
         let bases: Vec<_> = segments.iter().flat_map(SegmentPlan::base_offsets).collect();
-        let log_start_offset = self.log_start_offset(bases.first().copied().unwrap_or(0), data_end)?;
+        let stored_start = self.stored_start_offset(data_end)?;
+        let log_start_offset = bases.first().map_or(stored_start, |first| stored_start.max(*first));
         let log_end_offset = data_end.max(log_start_offset);
         let epochs = self.epochs(&segments, log_start_offset, log_end_offset)?;
         let last_state = self.state_of_last(&segments)?;
-        let producers = self.producers(&mut segments, log_start_offset, log_end_offset, closed_cleanly)?;
+        let ends = (stored_start, log_start_offset, log_end_offset);
+        let producers = self.producers(&mut segments, ends, closed_cleanly)?;
         let mut partly_replaced = Vec::new();
         if let Some(base_offset) = self.replacement.partly_replaced {
             cuts.insert(0, self.cut_of_replaced(base_offset, &mut partly_replaced)?);
@@ -274,7 +278,8 @@ impl Existing<'_> {
         let mut plans = Vec::with_capacity(before.len() + scanned.len());
         for segment in before {
             let is_kept = closed_cleanly || has_trimmed_indexes(segment)?;
-            let scanned = if is_kept && has_indexes(segment)? {
+            let is_suspect = segment.offset_index()?.is_none() || has_damaged_transaction_index(segment)?;
+            let scanned = if is_kept && !is_suspect && has_indexes(segment)? {
                 None
             } else {
                 let scanned = self.scan(segment, -1, None)?;
@@ -286,7 +291,7 @@ impl Existing<'_> {
                 }
                 Some(scanned)
             };
-            plans.push(self.segment_plan(segment, scanned, false)?);
+            plans.push(SegmentPlan { is_suspect, ..self.segment_plan(segment, scanned, false)? });
         }
         for (segment, scanned) in unclean.iter().zip(scanned) {
             plans.push(self.segment_plan(segment, Some(scanned), true)?);
@@ -308,22 +313,17 @@ impl Existing<'_> {
         {
             rebuilt = self.stale_indexes(base_offset, &part.indexes)?;
         }
-        Ok(SegmentPlan { base_offset, scanned, rebuilt, transaction_indexes: Vec::new(), is_unclean })
+        let transaction_indexes = Vec::new();
+        Ok(SegmentPlan { base_offset, scanned, rebuilt, transaction_indexes, is_unclean, is_suspect: false })
     }
 
-    /// The log start offset in the checkpoints.
-    pub(super) fn stored_start_offset(&self) -> Result<i64> {
-        let own = self.checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
-        let broker = self.data_directory.map(DataDirectory::log_start_offset).transpose()?.flatten();
-        Ok(broker.unwrap_or(0).max(own))
-    }
-
-    fn log_start_offset(&self, first_base_offset: i64, data_end: i64) -> Result<i64> {
+    /// The log start offset in the checkpoints; 0 if there is none.
+    pub(super) fn stored_start_offset(&self, data_end: i64) -> Result<i64> {
         let own = self.checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
         let broker = self.data_directory.map(DataDirectory::log_start_offset).transpose()?.flatten();
         // it is a hint: ignored if it would hide every record
         let broker = broker.filter(|start| *start <= data_end).unwrap_or(0);
-        Ok(first_base_offset.max(broker).max(own))
+        Ok(broker.max(own))
     }
 
     /// The history of leader epochs: from its file, as far as the log confirms it, otherwise from the batches. A file without the
@@ -399,4 +399,9 @@ fn has_trimmed_indexes(segment: &Segment) -> Result<bool> {
         }
         _ => false,
     })
+}
+
+/// *Source*: `LogSegment.sanityCheck`.
+fn has_damaged_transaction_index(segment: &Segment) -> Result<bool> {
+    Ok(segment.transaction_index()?.is_some_and(|transactions| transactions.sanity_check().is_err()))
 }

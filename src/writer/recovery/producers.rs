@@ -8,32 +8,33 @@ use crate::fs::names::FileKind;
 use crate::writer::producers::{ProducerPlan, Rebuild, Replayed};
 
 impl Existing<'_> {
-    /// Plans the producers, and the stale transaction indexes in `plans`.
+    /// Plans the producers, and the stale transaction indexes in `plans`. The log start offset as stored, and both ends of the log.
     pub(super) fn producers(
         &self,
         plans: &mut [SegmentPlan],
-        log_start_offset: i64,
-        log_end_offset: i64,
+        (stored_start, log_start_offset, log_end_offset): (i64, i64, i64),
         closed_cleanly: bool,
     ) -> Result<ProducerPlan> {
         let mut segments = Vec::with_capacity(plans.len());
         for (segment, plan) in self.segments.iter().zip(&*plans) {
-            let scanned = plan.scanned.as_ref().filter(|_| plan.is_recovered());
-            let parts = scanned.iter().flat_map(|scanned| &scanned.parts).map(|part| Replayed {
+            let scanned = plan.scanned.as_ref().filter(|_| plan.is_unclean || plan.is_split());
+            // a sealed segment is also read after damage, as readers do
+            let Some(scanned) = scanned else {
+                segments.push(Replayed::whole(segment)?);
+                continue;
+            };
+            let end_offset = Some(scanned.end_offset).filter(|_| !scanned.has_producers && !plan.is_split());
+            segments.extend(scanned.parts.iter().map(|part| Replayed {
                 segment: Arc::clone(segment),
                 base_offset: part.base_offset,
                 bytes: part.start..part.start + part.state.size,
                 is_verified: true,
-            });
-            segments.extend(parts);
-            if scanned.is_none() {
-                segments.push(Replayed::whole(segment)?);
-            }
+                end_without_producers: end_offset,
+            }));
         }
         let expiration_ms = self.options.producer_id_expiration_ms;
-        let start = self.stored_start_offset()?;
         let now = (self.options.clock)();
-        let mut rebuild = Rebuild::at_opening(self.directory, &segments, start, expiration_ms, now)?;
+        let mut rebuild = Rebuild::at_opening(self.directory, &segments, stored_start, expiration_ms, now)?;
         let mut parts = segments.iter();
         for plan in &mut *plans {
             let own = parts.by_ref().take(plan.base_offsets().len());

@@ -128,7 +128,7 @@ pub struct FileChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileChangeReason {
-    /// A temporary file of an interrupted truncation or roll. Deleted.
+    /// A temporary file of an interrupted change, such as a truncation or a roll. Deleted.
     Staged,
     /// A file of a replacement (a compaction or a split) that was not committed. Deleted.
     Uncommitted,

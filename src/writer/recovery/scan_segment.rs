@@ -19,6 +19,8 @@ pub(in crate::writer) struct Scanned {
     pub(super) leader_epoch: i32,
     /// The leader epochs of the batches and the base offset at which each begins, in log order.
     pub(super) epochs: Vec<(i32, i64)>,
+    /// Whether a batch has a producer id.
+    pub(super) has_producers: bool,
     /// The damage at which the data ends, and whether no valid batch follows it; `None` if all bytes are valid.
     pub(super) cut: Option<(Damage, bool)>,
 }
@@ -62,6 +64,7 @@ pub(in crate::writer) fn scan(
     let mut parts = Vec::new();
     let mut part = PartBuilder::new(base_offset, 0, rule);
     let mut epochs: Vec<(i32, i64)> = Vec::new();
+    let mut has_producers = false;
     let cut = loop {
         interrupt.check()?;
         let before = walk.before;
@@ -73,6 +76,7 @@ pub(in crate::writer) fn scan(
                 if let (Some(synced), Some(before)) = (synced, before) {
                     refuse_missing_end(segment, before.last_offset + 1, &batch, synced)?;
                 }
+                has_producers |= header.producer_id >= 0;
                 if header.leader_epoch >= 0
                     && epochs.last().is_none_or(|(last, _)| *last != header.leader_epoch)
                 {
@@ -103,6 +107,7 @@ pub(in crate::writer) fn scan(
         end_offset: cut.as_ref().map_or_else(|| walk.expected_offset(), |(damage, _)| damage.offset),
         leader_epoch: before.map_or(leader_epoch, |before| before.leader_epoch),
         epochs,
+        has_producers,
         cut,
     })
 }

@@ -11,6 +11,7 @@ use cordwood::writer::FlushMode;
 
 use crate::found;
 use crate::judge::{Judge, Recovered, Tally};
+use crate::producers;
 use crate::script::{Before, Call, Client, Op, Setup};
 
 /// The extent of the exploration.
@@ -90,6 +91,11 @@ pub fn explore_one(
     {
         judge.tally.note("misread", &|| format!("{setup:?} {sequence:?}"), &what);
     }
+    if *last == Op::Roll
+        && let Err(what) = producers::check_rolled(&client.disk.shown().files(), client.model.start)
+    {
+        judge.tally.note("lost", &|| format!("{setup:?} {sequence:?}"), &what);
+    }
 }
 
 fn judge_points(
@@ -114,6 +120,9 @@ fn judge_points(
             }
             let place = || format!("{} {:?} {sequence:?} {words} {survivors:?}", setup.flush, setup.before);
             if let Some(recovered) = judge.judge(&image, &expected, process_only, &place) {
+                if let Err(what) = producers::check_not_ahead(&image.files(), &recovered) {
+                    judge.tally.note("invented", &place, &what);
+                }
                 visit(judge, &recovered, &image);
             }
         }

@@ -53,6 +53,32 @@ fn a_failed_first_open_without_disk_space_leaves_the_directory_unchanged() {
     }
 }
 
+#[test]
+fn an_opening_leaves_out_snapshots_for_which_there_is_no_space() {
+    let mut client = log_with_segments(FlushMode::Always);
+    client.writer = None;
+    let mut left_out = 0;
+    for at in 0.. {
+        let disk = client.disk.fork();
+        disk.set_fault(Some(Fault { at, kind: FaultKind::NoSpace, forever: false }));
+        let opened = open(&disk);
+        let (is_over, failed) = (disk.fault_is_over(), disk.failed());
+        disk.set_fault(None);
+        if !is_over {
+            break;
+        }
+        if failed.iter().any(|operation| operation.to_string().contains(".snapshot")) {
+            let mut writer = opened.unwrap_or_else(|error| panic!("{at}: {error}"));
+            // the close takes it
+            writer.close().unwrap();
+            let name = format!("{:020}.snapshot", writer.log_end_offset());
+            assert!(disk.shown().files().iter().any(|(file, _)| *file == name), "{at}: {name}");
+            left_out += 1;
+        }
+    }
+    assert!(left_out > 0);
+}
+
 /// A log with four segments; the first segments are below the log start offset.
 fn log_with_segments(flush: FlushMode) -> Client {
     let setup = Setup { flush, sector: 16, before: Before::Nothing };

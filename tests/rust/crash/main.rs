@@ -39,6 +39,7 @@ mod faults;
 mod found;
 mod full;
 mod generations;
+mod histories;
 mod indexes;
 mod judge;
 mod killed;

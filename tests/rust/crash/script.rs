@@ -6,14 +6,14 @@ use cordwood::record::NewRecord;
 use cordwood::writer::{Appended, FlushMode, LogWriter, WriterOptions};
 use cordwood::{Error, Result};
 
-use crate::batches::{BatchV2, Rec};
+use crate::batches::{ABORT, BatchV2, COMMIT, Rec};
 use crate::found::fingerprint;
 use crate::model::{Effect, Expected, Model, Sent};
 
 /// An operation of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// A batch of two records, then a producer's batch of one.
+    /// A batch of two records, then a batch of a transaction, or the marker that ends it.
     Append,
     Flush,
     Roll,
@@ -90,6 +90,8 @@ pub struct Client {
     /// Records that a failed append may have left.
     pub unsure: Vec<Sent>,
     appends: i64,
+    /// The last transactional batch: its producer's id and epoch. `None`: its marker was appended.
+    open: Option<(i64, i16)>,
     truncations: u32,
 }
 
@@ -102,6 +104,7 @@ impl Client {
             model: Model::default(),
             unsure: Vec::new(),
             appends: 0,
+            open: None,
             truncations: 0,
         }
     }
@@ -173,63 +176,79 @@ impl Client {
         let values: Vec<_> = (0..count)
             .map(|n| format!("{number} {n} {}", "x".repeat(9 + n as usize * 5)).into_bytes())
             .collect();
-        self.append_values(&values, false)
+        self.append_values(&values)
     }
 
     /// Appends a batch of one record with this value.
     pub fn append_of(&mut self, value: &[u8]) -> Call {
-        self.append_values(&[value.to_vec()], false)
+        self.append_values(&[value.to_vec()])
     }
 
-    /// Appends a producer's batch of one record. Each has a higher epoch, because after a crash the client does not know the sequence.
+    /// Appends a transactional batch of one record, or the marker of the last one. Each has a higher epoch, because after a crash the
+    /// client does not know the sequence.
     pub fn produce(&mut self) -> Call {
-        let value = format!("{} {}", self.appends + 1, "x".repeat(9)).into_bytes();
-        self.append_values(&[value], true)
+        let number = self.appends + 1;
+        let timestamp = NOW + number * 10;
+        if let Some((producer_id, epoch)) = self.open.take() {
+            let kind = if number % 3 == 0 { COMMIT } else { ABORT };
+            let marker = BatchV2::marker(self.model.end, kind, producer_id, epoch, timestamp);
+            let record = marker.records[0].clone();
+            return self.append_as(&[record], Some(&(marker.build().bytes, true)));
+        }
+        let producer_id = [7, 1 << 40][number as usize / 4 % 2];
+        self.open = Some((producer_id, number as i16));
+        let record = Rec::at(timestamp).key("key").value(format!("{number} {}", "x".repeat(9)));
+        let batch = BatchV2::new(0).transaction(producer_id, number as i16, 0).records([record.clone()]);
+        self.append_as(&[record], Some(&(batch.build().bytes, false)))
     }
 
-    fn append_values(&mut self, values: &[Vec<u8>], has_producer: bool) -> Call {
-        let count = values.len() as i64;
-        self.appends += 1;
-        let number = self.appends;
-        let records: Vec<_> = (0..count)
+    fn append_values(&mut self, values: &[Vec<u8>]) -> Call {
+        let number = self.appends + 1;
+        let records: Vec<_> = (0..)
             .zip(values)
-            .map(|(n, value)| NewRecord {
-                timestamp: NOW + number * 10 - n * 7,
-                key: (n == 0).then_some(b"key"),
-                value: Some(value),
-                headers: &[],
+            .map(|(n, value)| {
+                let record = Rec::at(NOW + number * 10 - n * 7).value(value);
+                if n == 0 { record.key("key") } else { record }
             })
             .collect();
-        let produced = has_producer.then(|| {
-            let copy = |record: &NewRecord<'_>| Rec {
-                key: record.key.map(<[u8]>::to_vec),
-                value: record.value.map(<[u8]>::to_vec),
-                ..Rec::at(record.timestamp)
-            };
-            let producer_id = [7, 1 << 40][number as usize / 2 % 2];
-            BatchV2::new(0)
-                .producer(producer_id, number as i16, 0)
-                .records(records.iter().map(copy))
-                .build()
-                .bytes
-        });
+        self.append_as(&records, None)
+    }
+
+    /// Appends records. `batch`: the batch that they are in, and whether it keeps its offsets; `None`: the writer builds it.
+    fn append_as(&mut self, records: &[Rec], batch: Option<&(Vec<u8>, bool)>) -> Call {
+        let count = records.len() as i64;
+        self.appends += 1;
         let sent = |first: i64| -> Vec<Sent> {
             (first..)
-                .zip(&records)
+                .zip(records)
                 .map(|(offset, record)| Sent {
                     offset,
                     batch_end: first + count,
-                    fingerprint: fingerprint(record.timestamp, record.key, record.value, &[]),
+                    fingerprint: fingerprint(
+                        record.timestamp,
+                        record.key.as_deref(),
+                        record.value.as_deref(),
+                        &[],
+                    ),
                 })
                 .collect()
         };
+        let new: Vec<_> = records
+            .iter()
+            .map(|record| NewRecord {
+                timestamp: record.timestamp,
+                key: record.key.as_deref(),
+                value: record.value.as_deref(),
+                headers: &[],
+            })
+            .collect();
         let next = self.model.end;
         let call = self.call(
             "append",
             Effect::Grows,
-            |writer| match &produced {
-                Some(batch) => writer.append_batches(batch, false),
-                None => writer.append_many(&records),
+            |writer| match batch {
+                Some((batch, keeps_offsets)) => writer.append_batches(batch, *keeps_offsets),
+                None => writer.append_many(&new),
             },
             |_| (),
             |model: &mut Model, appended: Appended| {

@@ -8,6 +8,7 @@ use cordwood::{Log, LogOptions};
 use crate::explore::{Bounds, explore, setups};
 use crate::faults::{SCRIPTS, sweep};
 use crate::found;
+use crate::histories::{self, failed_markers};
 use crate::judge::{Judge, Tally};
 use crate::model::Expected;
 use crate::script::{Before, Client, Op, Setup};
@@ -28,6 +29,18 @@ fn is_caught(bug: SeededBug, rig: impl Fn() -> Tally) {
 
 fn short_sequences() -> Tally {
     explore(&setups(), Bounds { length: 2, random: 2 }, 1).0
+}
+
+/// Those on one log.
+fn short_sequences_after(before: Before) -> Tally {
+    let is_one =
+        |setup: &Setup| setup.before == before && [FlushMode::Always, FlushMode::None].contains(&setup.flush);
+    let setups: Vec<_> = setups().into_iter().filter(is_one).collect();
+    explore(&setups, Bounds { length: 2, random: 2 }, 1).0
+}
+
+fn histories() -> Tally {
+    histories::run(0..8, 200)
 }
 
 fn failed_operations() -> Tally {
@@ -187,6 +200,54 @@ fn seeded_segments_replaced_one_by_one_is_caught() {
         }
         judge.tally
     });
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_snapshot_before_log_sync_is_caught() {
+    is_caught(SeededBug::SnapshotBeforeLogSync, || short_sequences_after(Before::Nothing));
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_no_snapshot_at_roll_is_caught() {
+    is_caught(SeededBug::NoSnapshotAtRoll, || short_sequences_after(Before::Closed));
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_stray_snapshots_kept_is_caught() {
+    is_caught(SeededBug::StraySnapshotsKept, || short_sequences_after(Before::Closed));
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_sequence_left_out_is_caught() {
+    is_caught(SeededBug::SequenceLeftOut, histories);
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_four_batches_remembered_is_caught() {
+    is_caught(SeededBug::FourBatchesRemembered, histories);
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_truncated_producers_kept_is_caught() {
+    is_caught(SeededBug::TruncatedProducersKept, histories);
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_aborted_transactions_not_taken_back_is_caught() {
+    is_caught(SeededBug::AbortedTransactionsNotTakenBack, failed_markers);
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_transaction_index_not_synced_is_caught() {
+    is_caught(SeededBug::TransactionIndexNotSynced, || short_sequences_after(Before::Closed));
 }
 
 #[test]

@@ -4,17 +4,25 @@
 use cordwood::fs::mem::{Fault, FaultKind, Image, MemoryDisk, Survivors};
 use cordwood::writer::{FlushMode, LogWriter};
 
-use crate::batches::{BatchV2, Built, Rec};
+use crate::batches::{ABORT, BatchV2, Built, Rec};
 use crate::explore::Seen;
-use crate::found::{Reader, records, segments};
+use crate::found::{Reader, checkpointed, records, segments};
 use crate::judge::{Judge, Recovered, differs};
 use crate::nested::crash;
 use crate::script::{Before, NOW, Setup};
 
 const MAX_RELATIVE: i64 = i32::MAX as i64;
+const IN_TRANSACTION: i64 = 11;
+const ABORTED_AT: i64 = MAX_RELATIVE + 21;
 
+/// In one segment, a batch of a transaction and the marker that aborts it, in the second part.
 fn batch(offset: i64) -> Built {
-    BatchV2::new(offset).leader_epoch(0).record(Rec::at(NOW).value(offset.to_string())).build()
+    let batch = match offset {
+        IN_TRANSACTION => BatchV2::new(offset).transaction(9, 0, 0),
+        ABORTED_AT => return BatchV2::marker(offset, ABORT, 9, 0, NOW).build(),
+        _ => BatchV2::new(offset).leader_epoch(0),
+    };
+    batch.record(Rec::at(NOW).value(offset.to_string())).build()
 }
 
 /// Base offsets and the offsets of their one-record batches.
@@ -23,7 +31,7 @@ fn layouts() -> Vec<Vec<(i64, Vec<i64>)>> {
         // a middle segment, into two; its first batch is at its base offset
         vec![
             (0, vec![0, 1]),
-            (10, vec![10, 11, MAX_RELATIVE + 20, MAX_RELATIVE + 21]),
+            (10, vec![10, IN_TRANSACTION, MAX_RELATIVE + 20, ABORTED_AT]),
             (2 * MAX_RELATIVE, vec![2 * MAX_RELATIVE]),
         ],
         // the last segment, into three
@@ -79,6 +87,32 @@ fn crashes_up_to_three_deep_while_a_segment_is_split_change_nothing() {
     });
     println!("{{\"rig\": \"splits\", \"recoveries\": {recoveries}}}");
     assert!(recoveries > 3_000, "{recoveries}");
+}
+
+#[test]
+fn crashes_while_a_segment_below_the_recovery_point_is_split_lose_no_aborted_transaction() {
+    let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Nothing };
+    let (layout, mut judge) = (&layouts()[0], Judge::new(setup.options()));
+    // a checkpoint of a log that rolled at the same offset
+    let other = MemoryDisk::new(16);
+    let mut writer = LogWriter::open_in(other.directory("/orders-0"), &setup.options()).unwrap();
+    for offset in [0, 2 * MAX_RELATIVE] {
+        writer.append_batches(&batch(offset).bytes, true).unwrap();
+    }
+    let files = other.shown().files();
+    let checkpoint = files.iter().find(|(name, _)| name == ".cordwood.checkpoint").unwrap();
+    assert_eq!(checkpointed(&files, "recovery-point"), Some(2 * MAX_RELATIVE));
+    let disk = disk_of(layout);
+    disk.put(".cordwood.checkpoint", &checkpoint.1);
+    // the segment is read, because it is missing
+    disk.take("00000000000000000010.index");
+    let image = disk.crash_point().image(Survivors::All);
+    let undisturbed = judge.recover(image.disk()).unwrap();
+    let name = format!("{:020}.txnindex", MAX_RELATIVE + 20);
+    let index = undisturbed.files.iter().find(|(file, _)| *file == name).unwrap();
+    assert_eq!(index.1[10..26], [IN_TRANSACTION.to_be_bytes(), ABORTED_AT.to_be_bytes()].concat());
+    crash(&image, &undisturbed, 2, &Seen::new(), &mut judge, "below the recovery point");
+    judge.tally.assert_none();
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The snapshots of producers: when they are written and removed, and what an opening takes from them.
 
+use std::cell::Cell;
 use std::fs;
 
 use cordwood::fs::names::{FileKind, segment_file};
@@ -86,6 +87,56 @@ fn producers_expire_when_a_log_is_opened_unless_their_transaction_is_open() {
     log.options.producer_id_expiration_ms = 5;
     log.reopen();
     assert_eq!(log.offsets(&batch(2, 0, 99, 1)), (5, 5));
+}
+
+thread_local! {
+    static CLOCK: Cell<i64> = const { Cell::new(NOW) };
+}
+
+#[test]
+fn appends_forget_expired_producers_every_ten_minutes() {
+    const CHECKED_EVERY_MS: i64 = 600_000;
+    let mut log = Log::new();
+    log.options.producer_id_expiration_ms = 5;
+    log.options.clock = || CLOCK.get();
+    log.reopen();
+    log.lead(&batch(1, 0, 0, 1)).unwrap();
+    log.lead(&batch(2, 0, 0, 1)).unwrap();
+    log.lead(&transactional(3, 0, 0, 1)).unwrap();
+    CLOCK.set(NOW + CHECKED_EVERY_MS - 1);
+    assert_eq!(log.offsets(&batch(1, 0, 0, 1)), (0, 0));
+    assert_eq!(out_of_order(log.lead(&batch(2, 0, 9, 1))), (1, 9));
+    CLOCK.set(NOW + CHECKED_EVERY_MS);
+    // no duplicate any more, and no gap; a producer with an open transaction stays
+    assert_eq!(log.offsets(&batch(1, 0, 0, 1)), (3, 3));
+    assert_eq!(log.offsets(&batch(2, 0, 9, 1)), (4, 4));
+    assert_eq!(out_of_order(log.lead(&transactional(3, 0, 9, 1))), (1, 9));
+    // as on a follower
+    CLOCK.set(NOW + 2 * CHECKED_EVERY_MS);
+    log.follow(&[at(5, batch(4, 0, 0, 1))]).unwrap();
+    let end = log.writer().log_end_offset();
+    log.close();
+    let mut ids: Vec<_> = log.snapshot(end).iter().map(|entry| entry.producer_id).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [3, 4]);
+}
+
+#[test]
+fn a_log_start_offset_of_a_broker_above_the_log_end_hides_no_transaction() {
+    let mut log = Log::new();
+    log.lead(&transactional(1, 0, 0, 1)).unwrap();
+    log.writer().roll().unwrap();
+    log.lead(&batch(2, 0, 0, 1)).unwrap();
+    log.mark(ABORT, 1, 0);
+    assert_eq!(log.aborted(1), [(1, 0, 2, 3)]);
+    log.writer = None;
+    let data_directory = log.path().parent().unwrap().to_owned();
+    fs::write(data_directory.join("meta.properties"), "version=1\ncluster.id=c\nnode.id=1\n").unwrap();
+    fs::write(data_directory.join("log-start-offset-checkpoint"), "0\n1\norders 0 1000\n").unwrap();
+    log.open();
+    assert_eq!((log.writer().log_start_offset(), log.writer().log_end_offset()), (0, 3));
+    assert_eq!(log.aborted(1), [(1, 0, 2, 3)]);
+    assert_eq!(out_of_order(log.lead(&batch(2, 0, 9, 1))), (1, 9));
 }
 
 #[test]
@@ -179,6 +230,41 @@ fn truncation_restores_the_producers_as_of_the_offset() {
     log.writer().truncate_to(0).unwrap();
     assert!(log.snapshots().is_empty());
     assert_eq!(log.offsets(&batch(1, 0, 17, 1)), (0, 0));
+}
+
+#[test]
+fn truncation_to_the_base_offset_of_a_segment_leaves_the_snapshots_of_the_last_two() {
+    let mut log = Log::new();
+    for sequence in 0..6 {
+        log.lead(&batch(1, 0, sequence, 1)).unwrap();
+        log.writer().roll().unwrap();
+    }
+    log.close();
+    for offset in 1..4 {
+        fs::remove_file(log.path().join(segment_file(offset, FileKind::Snapshot))).unwrap();
+    }
+    log.open();
+    log.writer().truncate_to(3).unwrap();
+    assert_eq!(log.snapshots(), [2, 3]);
+    assert_eq!(out_of_order(log.lead(&batch(1, 0, 9, 1))), (3, 9));
+}
+
+#[test]
+fn a_batch_of_a_later_format_is_not_skipped() {
+    let mut log = Log::new();
+    log.lead(&batch(1, 0, 0, 1)).unwrap();
+    log.writer().roll().unwrap();
+    log.lead(&batch(1, 0, 1, 1)).unwrap();
+    log.close();
+    let path = log.path().join(segment_file(0, FileKind::Log));
+    let mut bytes = fs::read(&path).unwrap();
+    // its magic: no single flipped bit of 2
+    bytes[16] = 5;
+    fs::write(&path, bytes).unwrap();
+    for offset in log.snapshots() {
+        fs::remove_file(log.path().join(segment_file(offset, FileKind::Snapshot))).unwrap();
+    }
+    assert_eq!(log.try_open().unwrap_err().code(), "unsupported_format");
 }
 
 #[test]

@@ -256,6 +256,39 @@ fn duplicates_and_new_batches_in_one_call_are_out_of_order() {
 }
 
 #[test]
+fn the_batches_of_one_call_continue_each_other() {
+    let mut log = Log::new();
+    let raw = |batches: &[BatchV2]| -> Vec<u8> { batches.iter().flat_map(|one| one.build().bytes).collect() };
+    // also those of a producer that is not known yet
+    let first = batch(1, 0, 7, 1);
+    for second in [first.clone(), batch(1, 0, 9, 1)] {
+        let found = second.base_sequence;
+        let result = log.writer().append_batches(&raw(&[first.clone(), second]), false);
+        assert_eq!(out_of_order(result), (8, found));
+    }
+    assert_eq!(log.writer().log_end_offset(), 0);
+    let both = raw(&[first, batch(1, 0, 8, 1)]);
+    assert_eq!(log.writer().append_batches(&both, false).unwrap().last_offset, 1);
+}
+
+#[test]
+fn duplicates_in_one_call_are_answered_with_all_their_offsets() {
+    let mut log = Log::new();
+    log.options.flush = FlushMode::Always;
+    log.reopen();
+    let late = BatchV2 { records: vec![Rec::at(NOW + 9)], ..batch(2, 0, 0, 0) };
+    log.offsets(&batch(1, 0, 0, 2));
+    log.offsets(&late);
+    log.offsets(&batch(3, 0, 0, 1));
+    // in another order
+    let sent = [batch(3, 0, 0, 1), late, batch(1, 0, 0, 2)];
+    let raw: Vec<u8> = sent.iter().flat_map(|one| one.build().bytes).collect();
+    let appended = log.writer().append_batches(&raw, false).unwrap();
+    let expected = Appended { first_offset: 0, last_offset: 3, max_timestamp: NOW + 9, durable: true };
+    assert_eq!(appended, expected);
+}
+
+#[test]
 fn a_follower_checks_neither_sequences_nor_epochs() {
     let mut log = Log::new();
     log.follow(&[at(0, batch(1, 5, 0, 1)), at(1, batch(2, 5, 0, 1)), at(2, batch(1, 5, 7, 1))]).unwrap();
@@ -300,6 +333,8 @@ fn the_last_stable_offset_is_that_of_the_oldest_open_transaction() {
     // it is at least the log start offset
     log.writer().delete_before(4).unwrap();
     assert_eq!(log.writer().last_stable_offset(), 4);
+    // the segment still has the first batch of the transaction
+    assert_eq!(log.writer().reader().unwrap().last_stable_offset().unwrap(), 4);
     log.mark(ABORT, 2, 0);
     assert_eq!(log.writer().last_stable_offset(), 7);
 }
@@ -381,6 +416,53 @@ fn a_damaged_transaction_index_of_a_closed_log_is_derived_again() {
     log.lead(&transactional(1, 0, 1, 1)).unwrap();
     log.mark(ABORT, 1, 0);
     assert_eq!(log.aborted(0), [(1, 0, 1, 2), (1, 2, 3, 4)]);
+}
+
+#[test]
+fn the_transaction_index_of_a_sealed_segment_is_derived_again_if_it_or_the_offset_index_is_damaged() {
+    type Damage = fn(&Path);
+    let damages: [Damage; 4] = [
+        |path| {
+            fs::remove_file(path).unwrap();
+            fs::remove_file(path.with_extension("index")).unwrap();
+        },
+        // the last offset is below the base offset; a later version; an entry that cannot be
+        |path| damage_at(path, 18, 0x80),
+        |path| damage_at(path, 0, 1),
+        |path| damage_at(path, 1, 1),
+    ];
+    for crashes in [false, true] {
+        for damage in damages {
+            let mut log = Log::new();
+            log.plain();
+            log.writer().roll().unwrap();
+            log.lead(&transactional(1, 0, 0, 1)).unwrap();
+            log.mark(ABORT, 1, 0);
+            log.writer().roll().unwrap();
+            log.lead(&batch(2, 0, 0, 1)).unwrap();
+            log.writer().roll().unwrap();
+            log.plain();
+            if crashes {
+                log.writer = None;
+            } else {
+                log.close();
+            }
+            damage(&log.path().join(segment_file(1, FileKind::TransactionIndex)));
+            log.open();
+            assert!(log.writer().recovery().is_some());
+            assert_eq!(log.aborted(1), [(1, 1, 2, 3)]);
+            assert_eq!(out_of_order(log.lead(&batch(2, 0, 9, 1))), (1, 9));
+            // it reads every entry of the segment
+            log.writer().truncate_to(2).unwrap();
+            assert_eq!((log.aborted(1), log.writer().last_stable_offset()), (vec![], 1));
+        }
+    }
+}
+
+fn damage_at(path: &Path, position: usize, bits: u8) {
+    let mut bytes = fs::read(path).unwrap();
+    bytes[position] ^= bits;
+    fs::write(path, bytes).unwrap();
 }
 
 #[test]
