@@ -161,8 +161,8 @@ class InvalidRecordError(CordwoodError, ValueError):
 class OutOfOrderSequenceError(CordwoodError, ValueError):
     """A batch passed to `append_batches` does not continue the sequences of its producer.
 
-    A batch before it is missing, or it is an older batch than the last five again. `expected` is the next sequence of
-    the producer. *Source*: Kafka `OutOfOrderSequenceException`.
+    A batch before it is missing, or it is an older batch than the last five again. `expected` is
+    `"sequence N"`, with the next sequence of the producer. *Source*: Kafka `OutOfOrderSequenceException`.
     """
 
 

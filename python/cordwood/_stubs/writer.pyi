@@ -19,8 +19,8 @@ class LogWriter:
 
     *config*: a `LogConfig`. *topic_id*: 22 characters, as Kafka prints it, for `partition.metadata`. *leader_epoch*:
     the epoch of new batches, not below the latest epoch of the log; by default the latest epoch, and 0 in a new log.
-    *producer_id_expiration_ms*: a producer id without an open transaction is forgotten if its last batch is this old
-    (Kafka: the broker's `producer.id.expiration.ms`). *flush*: when an append is acknowledged:
+    *producer_id_expiration_ms*: a producer id without an open transaction is forgotten if its last batch or
+    marker is this old (Kafka: the broker's `producer.id.expiration.ms`). *flush*: when an append is acknowledged:
 
     - `"always"`: each append returns when its records are durable. Appends of several threads share one flush.
     - `cw.FlushMode.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others. There are
