@@ -257,8 +257,8 @@ impl LogWriter {
     }
 
     /// The last stable offset: the first offset of the oldest open transaction, at least the log start offset; or the log end offset. The
-    /// exclusive end for a committed reader, unless all records of that transaction were deleted: readers do not know it then, nor does
-    /// the next opening. Damaged batches are left out. Kafka: `lastStableOffset`.
+    /// exclusive end for a committed reader, unless all records of that transaction were deleted: readers do not know it then, nor,
+    /// perhaps, does the next opening. Damaged batches are left out. Kafka: `lastStableOffset`.
     pub fn last_stable_offset(&self) -> i64 {
         let partition = self.shared.lock();
         let ends = &partition.ends;

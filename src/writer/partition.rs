@@ -144,8 +144,8 @@ impl Partition {
             self.ends.commit().or_poison(staged.put())?;
             self.epochs = epochs;
         }
-        let ended = updates.as_ref().map(|updates| self.producers.aborted_by(updates)).unwrap_or_default();
-        let aborted: Vec<_> = ended.into_iter().filter_map(aborted).collect();
+        let ended = updates.as_ref().map(|updates| self.producers.aborted_by(updates));
+        let aborted: Vec<_> = ended.into_iter().flatten().filter_map(aborted).collect();
         self.active.append(bytes, headers, &aborted).map_err(|(error, is_torn)| {
             if is_torn || is_ahead {
                 self.ends.commit().poison(&error);

@@ -55,6 +55,10 @@ impl Partition {
         };
         let producers = self.producers_as_of(&log, offset)?;
         drop(log);
+        // cut later: an entry that cannot be read is an error before the first change
+        let name = segment_file(target, FileKind::TransactionIndex);
+        let transactions = TransactionIndexWriter::open(&self.directory, &name, target)?;
+        transactions.iter().try_for_each(|entry| entry.map(drop))?;
         let staged = self
             .stage_cut(offset, target, size, producers)
             .and_then(|staged| truncation_count::increment(&self.directory).map(|()| staged));
@@ -91,10 +95,6 @@ impl Partition {
         let mut epochs = self.epochs.clone();
         let epochs =
             if epochs.truncate_from_end(offset) { Some((self.stage_epochs(&epochs)?, epochs)) } else { None };
-        // cut later: an entry that cannot be read is an error before the first change
-        let name = segment_file(target, FileKind::TransactionIndex);
-        let transactions = TransactionIndexWriter::open(&self.directory, &name, target)?;
-        transactions.iter().try_for_each(|entry| entry.map(drop))?;
         let segment =
             if target == self.active.base_offset() { Vec::new() } else { self.stage_sealed(target, size)? };
         let producers = producers.stage(&self.directory)?;

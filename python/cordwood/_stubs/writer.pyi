@@ -108,9 +108,10 @@ class LogWriter:
         """The offset of the next record (the exclusive end). *Source*: Kafka `UnifiedLog.logEndOffset`."""
     @property
     def last_stable_offset(self) -> int:
-        """The first offset of the oldest open transaction, else the log end offset.
+        """The first offset of the oldest open transaction, at least the log start offset; else the log end offset.
 
-        It is the exclusive end for `read_committed`. *Source*: Kafka `UnifiedLog.lastStableOffset`.
+        It is the exclusive end for `read_committed`, unless all records of that transaction were deleted: readers do
+        not know it then, nor, perhaps, does the next opening. *Source*: Kafka `UnifiedLog.lastStableOffset`.
         """
     @property
     def durable_offset(self) -> int:
@@ -185,7 +186,7 @@ class LogWriter:
 
         The sequences and epochs of batches with a producer id are checked as on a leader. If all batches are duplicates
         of batches among the last five of their producers, nothing is appended, and the result has the offsets of those.
-        With *keep_offsets* neither sequences nor epochs are checked, and the markers that end transactions are
+        (An opening and a truncation know only the last batch of each, as Kafka.) With *keep_offsets* neither sequences nor epochs are checked, and the markers that end transactions are
         accepted.
 
         *Errors*: as `append`; also `InvalidRecordError` for bytes that break a rule of the format, and for a batch

@@ -155,12 +155,14 @@ impl ProducerStates {
     /// *Source*: `UnifiedLog.append`; `ProducerStateManager.lastStableOffset`.
     pub(crate) fn aborted_by(&self, updates: &ProducerUpdates) -> Vec<EndedTransaction> {
         let (mut aborted, mut before) = (Vec::new(), HashSet::new());
+        let open = self.open.iter().map(|(first, id)| (*first, *id)).chain(updates.begun.iter().copied());
+        let mut open = open.peekable();
         for Ended { producer_id, first_offset, last_offset, is_aborted } in updates.ended.iter().copied() {
             if is_aborted {
-                let open =
-                    self.open.iter().map(|(first, id)| (*first, *id)).chain(updates.begun.iter().copied());
-                let mut others = open.filter(|(first, id)| *id != producer_id && !before.contains(first));
-                let last_stable_offset = others.next().map_or(last_offset + 1, |(first, _)| first);
+                while open.next_if(|(first, _)| before.contains(first)).is_some() {}
+                let mut others = open.clone();
+                let other = others.find(|(first, id)| *id != producer_id && !before.contains(first));
+                let last_stable_offset = other.map_or(last_offset + 1, |(first, _)| first);
                 aborted.push(EndedTransaction {
                     producer_id,
                     first_offset,

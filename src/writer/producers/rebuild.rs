@@ -36,7 +36,7 @@ impl ProducerPlan {
         for (offset, bytes) in written {
             match directory.stage(&snapshot_file(offset), &bytes) {
                 Ok(file) => staged.push(file),
-                // without it, the next opening reads more batches. A file of this name is not valid
+                // without it, the next opening reads more batches. A file of this name was not checked
                 Err(error) if is_full(&error) => {
                     snapshots.remove(&offset);
                     removed.insert(offset);

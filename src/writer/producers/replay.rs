@@ -113,9 +113,20 @@ impl Replayed {
                 }
                 Step::Damage(damage) => damage,
             };
-            if let Some(newer) = segment.resume(&mut walk, &damage)?.unsupported() {
+            let span = segment.resume(&mut walk, &damage)?;
+            if let Some(newer) = span.unsupported() {
                 return Err(segment.corrupt(&newer));
             }
+            if !span.is_searched {
+                // batches after it may be intact, and the states would be wrong without them
+                return Err(segment.corrupt(&span.describe(&damage)));
+            }
+            segment.warn(&format!(
+                "{}: what producers wrote in the damaged bytes {} to {} is not known",
+                segment.path().display(),
+                span.start_position,
+                span.end_position
+            ));
         }
     }
 

@@ -278,8 +278,9 @@ impl Existing<'_> {
         let mut plans = Vec::with_capacity(before.len() + scanned.len());
         for segment in before {
             let is_kept = closed_cleanly || has_trimmed_indexes(segment)?;
-            let is_suspect = segment.offset_index()?.is_none() || has_damaged_transaction_index(segment)?;
-            let scanned = if is_kept && !is_suspect && has_indexes(segment)? {
+            let mut is_suspect = segment.offset_index()?.is_none() || has_damaged_transaction_index(segment)?;
+            let is_kept = is_kept && has_indexes(segment)?;
+            let scanned = if is_kept && !is_suspect {
                 None
             } else {
                 let scanned = self.scan(segment, -1, None)?;
@@ -289,7 +290,10 @@ impl Existing<'_> {
                 {
                     return Err(segment.corrupt(damage));
                 }
-                Some(scanned)
+                // only the transaction index knows of the markers that the damage destroyed
+                let is_damaged = scanned.cut.is_some();
+                is_suspect &= !is_damaged;
+                Some(scanned).filter(|_| !(is_damaged && is_kept))
             };
             plans.push(SegmentPlan { is_suspect, ..self.segment_plan(segment, scanned, false)? });
         }

@@ -188,7 +188,9 @@ impl fmt::Display for RebuiltIndex {
         let reason = match self.reason {
             RebuildReason::Missing => "the file is missing",
             RebuildReason::Untrimmed => "the file is longer than its entries",
-            RebuildReason::Differs => "the entries differ from those of this index.interval.bytes",
+            RebuildReason::Differs => {
+                "the entries differ from those that the batches give, with this index.interval.bytes"
+            }
         };
         write!(formatter, "{}: index rebuilt: {reason}", self.file.display())
     }
@@ -197,7 +199,9 @@ impl fmt::Display for RebuiltIndex {
 impl fmt::Display for FileChange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reason = match self.reason {
-            FileChangeReason::Staged => "a temporary file of an interrupted truncation or roll",
+            FileChangeReason::Staged => {
+                "a temporary file of an interrupted truncation, roll, close or opening"
+            }
             FileChangeReason::Uncommitted => "an interrupted compaction or split wrote it",
             FileChangeReason::Replaced => "a compaction or a split replaces it",
             FileChangeReason::Committed => "a compaction or a split is committed",

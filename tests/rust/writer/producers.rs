@@ -459,6 +459,25 @@ fn the_transaction_index_of_a_sealed_segment_is_derived_again_if_it_or_the_offse
     }
 }
 
+#[test]
+fn the_transaction_index_of_a_damaged_segment_keeps_the_entry_of_a_marker_that_the_damage_destroyed() {
+    let mut log = Log::new();
+    log.lead(&transactional(1, 0, 0, 1)).unwrap();
+    log.mark(ABORT, 1, 0);
+    log.lead(&batch(2, 0, 0, 1)).unwrap();
+    log.writer().roll().unwrap();
+    log.plain();
+    log.close();
+    let reader = cordwood::Log::open(log.path(), cordwood::LogOptions::default()).unwrap();
+    let marker = reader.locate(1).unwrap().unwrap();
+    let path = log.path().join(segment_file(0, FileKind::Log));
+    damage_at(&path, usize::try_from(marker.position).unwrap() + 30, 1);
+    fs::remove_file(path.with_extension("index")).unwrap();
+    log.open();
+    assert!(path.with_extension("index").exists());
+    assert_eq!(log.aborted(0), [(1, 0, 1, 2)]);
+}
+
 fn damage_at(path: &Path, position: usize, bits: u8) {
     let mut bytes = fs::read(path).unwrap();
     bytes[position] ^= bits;
