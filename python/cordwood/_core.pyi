@@ -2,8 +2,8 @@
 
 Terms: an *offset* is logical and absolute; a *position* is in bytes from the start of a `.log` file (or of the file
 that the text names); a *timestamp* is in milliseconds since the epoch, -1 if there is none. Ranges are half-open,
-`[start, end)`. Results are immutable objects with attributes. Only `LogWriter`, `Position.commit` and the index writers
-write to files.
+`[start, end)`. Results are immutable objects with attributes. Only `LogWriter`, `Position.commit`, the index
+writers, `copy`, `carve`, `rebuild_indexes` and `repair` write to files.
 
 An argument of the wrong type is a `TypeError`, a value that is not allowed is a `ConfigError`; both name the argument.
 Any method that reads or writes files can raise an `OSError`. One that reads a log can also raise a `CorruptLogError`,
@@ -225,8 +225,8 @@ __all__ = [
 
 __version__: str
 
-def _begun_copy_times(destination: FilePath) -> tuple[int | None, int | None]:
-    """Return the range of times of an unfinished copy in a directory, ms since the epoch.
+def _begun_copy_times(source: FilePath, destination: FilePath) -> tuple[int | None, int | None]:
+    """Return the range of times of an unfinished copy of a source in a directory, ms since the epoch.
 
     `None` for a bound that was not given, and for both if there is no such copy. *Errors*: `CorruptLogError`,
     `LogNotFoundError`, `OSError`.

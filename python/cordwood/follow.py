@@ -1,137 +1,30 @@
 """Reading a log as it grows: the iterator of `Log.follow`, and what `cordwood cat --follow` shares with it."""
 
 import os
-import select
-import struct
 import threading
 import time
-import weakref
 from collections import deque
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn, Self
 
-from cordwood._core import Log, Record, _LogPosition, _watch_directories
+from cordwood._core import Log, Record, _LogPosition
 from cordwood.errors import CordwoodError, ForkedHandleError, LogChangedError, OffsetOutOfRangeError
+from cordwood.watch import Watch
 
-__all__ = ["Follow", "FollowedLog", "Watch"]
+__all__ = ["Follow", "FollowedLog"]
 
-_POLL_SECONDS = 0.25
-_CHECK_SECONDS = 2.0
-"""Also with inotify: it does not report changes that another host makes on a network file system."""
 _PAUSE_SECONDS = 0.005
 """Between two looks at the directory, so that a busy writer does not cause one for each append."""
 _MAX_ATTEMPTS = 10
 """To look at a log that changes while it is looked at."""
-_EVENT = struct.Struct("iIII")
-_EVENT_BYTES = 64 << 10
 
 _READ_OFFSETS = 4096
 _READ_BYTES = 1 << 20
 """The maximum numbers of offsets and of bytes of a log that are read at once."""
 _TURN_RECORDS = 256
 """The number of records after which `async for` lets other tasks run."""
-
-
-class Watch:
-    """Waits until files in directories change: by inotify, or by time where the system allows no more watches."""
-
-    def __init__(self, paths: Iterable[Path]) -> None:
-        """Watch these directories from now on."""
-        self._paths = list(paths)
-        self._last_check = time.monotonic()
-        self._lock = threading.RLock()
-        self._waker: int | None = None
-        self._inotify: int | None = None
-        self._of_number: dict[int, Path] = {}
-        with suppress(OSError):
-            self._waker = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-            self._inotify, numbers = _watch_directories(self._paths)
-            self._of_number = dict(zip(numbers, self._paths, strict=False))
-        _WATCHES.add(self)
-
-    @property
-    def descriptors(self) -> list[int]:
-        """The descriptors that become readable at a change, and at `wake`."""
-        return [descriptor for descriptor in (self._inotify, self._waker) if descriptor is not None]
-
-    @property
-    def seconds(self) -> float:
-        """The longest time between two looks at a directory."""
-        return _POLL_SECONDS if self._inotify is None else _CHECK_SECONDS
-
-    def wait(self, seconds: float | None = None, output: int | None = None) -> bool:
-        """Wait for a change, at most these and `Watch.seconds`; return false if the reader of *output* closed it."""
-        poll = select.poll()
-        for descriptor in self.descriptors:
-            poll.register(descriptor, select.POLLIN)
-        if output is not None:
-            # without events it reports only that the reader has closed it
-            poll.register(output, 0)
-        ready = dict(poll.poll(1000 * (self.seconds if seconds is None else min(seconds, self.seconds))))
-        return output is None or not ready.get(output, 0) & (select.POLLERR | select.POLLNVAL)
-
-    def changed(self) -> list[Path]:
-        """Return the directories that have changed, and from time to time all of them."""
-        numbers = self._numbers()
-        now = time.monotonic()
-        if self._inotify is None or now - self._last_check > _CHECK_SECONDS or not numbers:
-            self._last_check = now
-            return self._paths
-        return [path for number, path in self._of_number.items() if number in numbers]
-
-    def _numbers(self) -> set[int]:
-        """Read the events: the numbers of the directories that have changed; none if events were lost."""
-        numbers: set[int] = set()
-        while self._inotify is not None:
-            try:
-                events = os.read(self._inotify, _EVENT_BYTES)
-            except BlockingIOError:
-                break
-            start = 0
-            while start < len(events):
-                number, _, _, length = _EVENT.unpack_from(events, start)
-                start += _EVENT.size + length
-                numbers.add(number)
-        # -1: the queue of events was full
-        return set() if -1 in numbers else numbers
-
-    def wake(self) -> None:
-        """End a wait, of this thread or of another one."""
-        with self._lock:
-            if self._waker is not None:
-                os.eventfd_write(self._waker, 1)
-
-    def close(self) -> None:
-        """Close the descriptors, which no thread may be waiting for."""
-        with self._lock:
-            descriptors, self._inotify, self._waker = self.descriptors, None, None
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-    def __enter__(self) -> Self:
-        """Return the watch."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close it."""
-        self.close()
-
-
-_WATCHES: weakref.WeakSet[Watch] = weakref.WeakSet()
-
-
-def _close_after_fork() -> None:
-    """Close the copies of a forked child: it would read the events of its parent."""
-    for watch in list(_WATCHES):
-        # a thread that does not exist in the child may have held it
-        watch._lock = threading.RLock()  # noqa: SLF001
-        watch.close()
-
-
-os.register_at_fork(after_in_child=_close_after_fork)
 
 
 class FollowedLog:
@@ -183,6 +76,13 @@ class FollowedLog:
         if start > self.next_offset:
             self.deleted(start)
         return True
+
+    def check_unchanged(self) -> None:
+        """Raise an error if records of the log as it was last looked at were replaced in its files."""
+        difference = self._difference(self.log)
+        if difference is not None:
+            offset, why = difference
+            self.withdrawn(f"records below offset {offset} were", offset, why)
 
     def _state(self, log: Log) -> tuple[Log, int, tuple[int, str] | None]:
         """Return the log as it is now, its end, and how it differs from what was read."""
@@ -294,8 +194,9 @@ class Follow:
     def __next__(self) -> Record:
         """Return the next record, and wait for it if necessary."""
         self._check_process()
-        deadline = self._deadline()
         with self._lock:
+            # not from before other threads have waited
+            deadline = self._deadline()
             try:
                 while True:
                     record = self._next()
@@ -355,9 +256,12 @@ class Follow:
 
         if self._is_awaited:
             raise RuntimeError("another task is waiting for the next record")
-        watch = self._watch
-        if watch is None:
-            return
+        with self._lock:
+            watch = None if self._is_closed else self._watch
+            if watch is None:
+                return
+            # from now on `close` leaves the descriptors to this task
+            self._is_awaited = True
         loop = asyncio.get_running_loop()
         woken = loop.create_future()
 
@@ -367,7 +271,6 @@ class Follow:
 
         descriptors = watch.descriptors
         timer = loop.call_later(watch.seconds if seconds is None else min(seconds, watch.seconds), wake)
-        self._is_awaited = True
         try:
             for descriptor in descriptors:
                 loop.add_reader(descriptor, wake)
@@ -390,9 +293,9 @@ class Follow:
         if watch is None or self._process != os.getpid():
             return
         watch.wake()
-        # a waiting task closes them itself when it runs again
-        if not self._is_awaited:
-            with self._lock:
+        with self._lock:
+            # a waiting task closes them itself when it runs again
+            if not self._is_awaited:
                 watch.close()
 
     def __enter__(self) -> Self:
@@ -472,6 +375,8 @@ class Follow:
             if len(splits) > 1:
                 end = splits[0].end_offset
             position = followed.position(end)
+            # what was returned may have been replaced since: this part would hide it
+            followed.check_unchanged()
             for record in followed.log.records(
                 start_offset=start, end_offset=end, isolation_level=self._isolation_level
             ):

@@ -1,4 +1,4 @@
-"""What `cordwood cat --follow` needs: notification of changes, and the position that it has reached in a log."""
+"""What following a log needs: notification of changes, and a position that was reached in a log."""
 
 from collections.abc import Sequence
 from typing import final

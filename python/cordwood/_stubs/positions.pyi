@@ -11,7 +11,9 @@ class Position:
 
     Any number of processes may read and commit. Of several commits the last one counts. A position is not changed when
     the log is truncated or when retention deletes records: the committed offset may then be outside the log, and
-    reading from it is an `OffsetOutOfRangeError`.
+    reading from it is an `OffsetOutOfRangeError`. It may also be in the log again, above records that replaced those
+    that were processed: after a truncation, or a power loss that took records which were not durable
+    (`LogWriter.durable_offset`).
     """
 
     @property

@@ -186,8 +186,8 @@ class LogWriter:
 
         The sequences and epochs of batches with a producer id are checked as on a leader. If all batches are duplicates
         of batches among the last five of their producers, nothing is appended, and the result has the offsets of those.
-        (An opening and a truncation know only the last batch of each, as Kafka.) With *keep_offsets* neither sequences nor epochs are checked, and the markers that end transactions are
-        accepted.
+        (An opening and a truncation know only the last batch of each, as Kafka.) With *keep_offsets* neither sequences
+        nor epochs are checked, and the markers that end transactions are accepted.
 
         *Errors*: as `append`; also `InvalidRecordError` for bytes that break a rule of the format, and for a batch
         outside the open transaction of its producer; `OutOfOrderSequenceError` and `InvalidProducerEpochError`. All

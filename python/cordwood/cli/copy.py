@@ -64,7 +64,7 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
     """  # noqa: D301
     if on_damage not in {"raise", "skip"}:
         raise typer.BadParameter(f"expected raise or skip, found {on_damage!r}", param_hint="--on-damage")
-    start_time, end_time = _times(since, until, destination)
+    start_time, end_time = _times(since, until, source, destination, is_whole=not topic)
     try:
         with byte_progress(None, to_file=True) as progress:
             report = cordwood.copy(
@@ -93,27 +93,32 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
         raise typer.Exit(1)
 
 
-def _times(since: str | None, until: str | None, destination: Path) -> tuple[int | None, int | None]:
+def _times(
+    since: str | None, until: str | None, source: Path, destination: Path, *, is_whole: bool
+) -> tuple[int | None, int | None]:
     """Return the range of times. Relative ones of a copy that was begun are those with which it began."""
     given = {"--since": since, "--until": until}
     times = {option: None if text is None else parse_time(option, text) for option, text in given.items()}
     relative = {option for option, text in given.items() if text is not None and is_relative(text)}
     if relative:
-        for option, begun in zip(given, _begun_times(destination), strict=True):
+        for option, begun in zip(given, _begun_times(source, destination, is_whole=is_whole), strict=True):
             if option in relative and begun is not None:
                 times[option] = begun
                 say(f"continuing the copy in {destination}, which began with {option} {begun} ({in_words(begun)})")
     return times["--since"], times["--until"]
 
 
-def _begun_times(destination: Path) -> tuple[int | None, int | None]:
-    """Return the times with which an unfinished copy began; the copy itself reports a damaged journal.
+def _begun_times(source: Path, destination: Path, *, is_whole: bool) -> tuple[int | None, int | None]:
+    """Return the times with which an unfinished copy of the source began; the copy itself reports a damaged journal.
 
-    The journal is in the destination, or in those of its partitions if it was a data directory before.
+    The journal is in the destination, or in those of its partitions if it was a data directory before. *is_whole*: all
+    topics are copied; otherwise a partition's journal may be that of another selection.
     """
-    for directory in (destination, *sorted(destination.glob("*/"))):
+    partitions = sorted(destination.glob("*/")) if is_whole else []
+    pairs = [(source, destination), *((source / partition.name, partition) for partition in partitions)]
+    for one_source, directory in pairs:
         with suppress(CordwoodError, OSError):
-            times = _begun_copy_times(directory)
+            times = _begun_copy_times(one_source, directory)
             if times != (None, None):
                 return times
     return None, None

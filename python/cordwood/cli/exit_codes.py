@@ -5,7 +5,7 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ParamSpec
 
@@ -82,9 +82,10 @@ class NothingFoundError(LookupError):
 
 def say(paragraph: str) -> None:
     """Write one paragraph to stderr, if it is open."""
-    # a closed stderr is None
+    # a closed stderr is None; if its reader has closed it, the command ends as it would with one
     if sys.stderr is not None:
-        sys.stderr.write(f"cordwood: {escape(' '.join(paragraph.split()))}\n")
+        with suppress(BrokenPipeError):
+            sys.stderr.write(f"cordwood: {escape(' '.join(paragraph.split()))}\n")
 
 
 def sentence(error: CordwoodError, command: str) -> str:

@@ -75,11 +75,15 @@ def _of_log(log: Log) -> Iterator[dict[str, Any]]:
 
 
 def _row(log: Log, position: Position) -> dict[str, Any]:
-    row = {"name": position.name, "log_start_offset": log.log_start_offset, "log_end_offset": log.log_end_offset}
+    row: dict[str, Any] = {"name": position.name}
     try:
         committed = position.committed
-    except CorruptLogError as error:
+    except (CorruptLogError, OSError) as error:
+        row |= {"log_start_offset": log.log_start_offset, "log_end_offset": log.log_end_offset}
         return row | {"error": error_in_words(error, "positions")}
+    # after the position, which a consumer may commit while a writer appends
+    log = log.refresh()
+    row |= {"log_start_offset": log.log_start_offset, "log_end_offset": log.log_end_offset}
     if committed is None:
         # removed since the listing
         return row | {"offset": None, "lag": None, "timestamp": None}

@@ -66,11 +66,10 @@ pub(super) fn put_topic_id(log: &Log, destination: &Destination, warnings: &mut 
     destination.put(PARTITION_METADATA, id.map(|id| id.to_file()).as_ref().map(String::as_bytes))
 }
 
-/// Notes that Kafka's cleaner had cleaned the source: nothing else may show why offsets are missing. `has_lines`: the copy gets the
-/// source's lines of the cleaner's checkpoint.
-pub(super) fn put_cleaned(log: &Log, destination: &Destination, has_lines: bool) -> Result<()> {
-    let is_noted = !has_lines && log.is_cleaned();
-    destination.put(CLEANED_BEFORE, is_noted.then_some(&b"1\n"[..]))
+/// Notes that Kafka's cleaner had cleaned the source: nothing else may show why offsets are missing. Also in a copy of a data
+/// directory, so that both kinds of copies of a partition are equal.
+pub(super) fn put_cleaned(log: &Log, destination: &Destination) -> Result<()> {
+    destination.put(CLEANED_BEFORE, log.is_cleaned().then_some(&b"1\n"[..]))
 }
 
 /// Writes the log start offset, if it is above the base offset of the first segment: for Kafka to the checkpoint of the data

@@ -46,16 +46,17 @@ const PROGRESS_BYTES: u64 = 1 << 20;
 /// Receives the progress of a copy; an error ends the copy.
 pub type OnProgress<'a> = &'a mut (dyn FnMut(CopyProgress) -> Result<()> + Send);
 
-/// The start and the end of the range of times of an unfinished copy in this directory, ms since the epoch; `None` for a bound that was
-/// not given, or if there is no such copy.
+/// The start and the end of the range of times of an unfinished copy of this source in this directory, ms since the epoch; `None` for
+/// a bound that was not given, or if there is no such copy.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if the checksum of the copy's journal does not match; [`Error::LogNotFound`], [`Error::Io`].
 #[cfg(feature = "python")]
-pub(crate) fn begun_times(destination: &Path) -> Result<(Option<i64>, Option<i64>)> {
-    let directory = Directory::open(destination, "give the destination of a copy")?;
-    let journal = CopyJournal::read(&directory)?;
-    Ok(journal.map_or((None, None), |CopyJournal { range: [_, _, start_time, end_time], .. }| {
+pub(crate) fn begun_times(source: &Path, destination: &Path) -> Result<(Option<i64>, Option<i64>)> {
+    let source = Directory::open(source, "give the source of a copy")?;
+    let journal = CopyJournal::read(&Directory::open(destination, "give the destination of a copy")?)?;
+    let same = journal.filter(|journal| journal.other_copy(source.path(), journal.range).is_none());
+    Ok(same.map_or((None, None), |CopyJournal { range: [_, _, start_time, end_time], .. }| {
         (start_time, end_time)
     }))
 }
@@ -343,7 +344,7 @@ impl Copying<'_> {
         let Self { destination, epochs, mut report, .. } = self;
         epochs.put(&destination, log_start_offset, end)?;
         put_topic_id(&self.source.log, &destination, &mut report.warnings)?;
-        put_cleaned(&self.source.log, &destination, keeps_journal)?;
+        put_cleaned(&self.source.log, &destination)?;
         let Source { log: source_log, snapshots, .. } = self.source;
         if self.options.ranges == Ranges::default() {
             let interrupt = self.options.interrupt;

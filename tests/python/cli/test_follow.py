@@ -18,9 +18,7 @@ from scripts import Command
 
 import cordwood as cw
 
-POLLING = (
-    "import sys, cordwood.follow as follow\ndef none(paths):\n    raise OSError\nfollow._watch_directories = none\n"
-)
+POLLING = "import sys, cordwood.watch as watch\ndef none(paths):\n    raise OSError\nwatch._watch_directories = none\n"
 MAIN = "import sys\nfrom cordwood.cli import main\nsys.exit(main(sys.argv[1:]))\n"
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import cordwood as cw
-import cordwood.follow
+import cordwood.watch
 
 
 def new_log(path: Path, records: int) -> cw.LogWriter:
@@ -58,4 +58,4 @@ def without_inotify(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(_: list[Path]) -> None:
         raise OSError(errno.ENOSPC, "no more watches")
 
-    monkeypatch.setattr(cordwood.follow, "_watch_directories", none)
+    monkeypatch.setattr(cordwood.watch, "_watch_directories", none)

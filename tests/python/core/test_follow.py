@@ -220,6 +220,23 @@ def test_a_truncation_in_the_middle_of_a_long_reading_is_noticed(tmp_path: Path)
         assert set(values) <= {b"x"}
 
 
+def test_records_that_another_program_replaces_in_the_middle_of_a_long_reading_are_noticed(tmp_path: Path) -> None:
+    for name, value in (("t-0", b"x"), ("u-0", b"y")):
+        with new_log(tmp_path / name, 0) as writer:
+            for _ in range(20):
+                writer.append_many([cw.Record(value=value, timestamp=0)] * 1000)
+    records = cw.Log(tmp_path / "t-0").follow(timeout=30)
+    assert [next(records).offset for _ in range(4000)] == list(range(4000))
+    # as a broker does after a truncation, in the same file, without a word to cordwood
+    name = "00000000000000000000.log"
+    with (tmp_path / "t-0" / name).open("r+b") as file:
+        file.write((tmp_path / "u-0" / name).read_bytes())
+    values = []
+    with pytest.raises(cw.LogChangedError, match="withdrawn after being read"):
+        values.extend(record.value for record in records)
+    assert set(values) <= {b"x"}
+
+
 def test_a_directory_that_is_deleted_is_an_error(tmp_path: Path) -> None:
     new_log(tmp_path / "t-0", 3).close()
     records = cw.Log(tmp_path / "t-0").follow(timeout=30)
