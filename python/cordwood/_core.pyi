@@ -191,7 +191,6 @@ __all__ = [
     "_TaskReader",
     "_Zone",
     "__version__",
-    "_begun_copy_times",
     "_has_segments",
     "_is_segment_file",
     "_local_path",
@@ -224,13 +223,6 @@ __all__ = [
 ]
 
 __version__: str
-
-def _begun_copy_times(source: FilePath, destination: FilePath) -> tuple[int | None, int | None]:
-    """Return the range of times of an unfinished copy of a source in a directory, ms since the epoch.
-
-    `None` for a bound that was not given, and for both if there is no such copy. *Errors*: `CorruptLogError`,
-    `LogNotFoundError`, `OSError`.
-    """
 
 def _has_segments(path: FilePath) -> bool:
     """Return whether a directory has a `.log` named by 20 digits, or one with `.swap`, which Kafka would rename."""

@@ -107,19 +107,6 @@ pub(super) fn copy(
     .map(Into::into)
 }
 
-#[doc = stub_doc!(_begun_copy_times)]
-#[pyfunction]
-#[pyo3(name = "_begun_copy_times")]
-pub(super) fn begun_copy_times(
-    py: Python<'_>,
-    source: &Bound<'_, PyAny>,
-    destination: &Bound<'_, PyAny>,
-) -> PyResult<(Option<i64>, Option<i64>)> {
-    let source = arguments::path_of("source", source)?;
-    let destination = arguments::path_of("destination", destination)?;
-    enter(py, || inspected::begun_times(&source, &destination))
-}
-
 /// The topics of a data directory that match names or globs.
 fn selected(py: Python<'_>, source: &std::path::Path, wanted: &[String]) -> PyResult<BTreeSet<String>> {
     let directory = enter(py, || LogDir::open(source, LogOptions::default(), &[]))?;

@@ -71,7 +71,7 @@ mod core_module {
     #[pymodule_export]
     use super::config::{checked, from_properties, to_properties};
     #[pymodule_export]
-    use super::copy::{PyCopyReport, begun_copy_times, copy};
+    use super::copy::{PyCopyReport, copy};
     #[pymodule_export]
     use super::count::PyCounter;
     #[pymodule_export]

@@ -42,7 +42,7 @@ const BOUNDS: [(&str, &str); 4] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CopyJournal {
     source: i64,
-    pub(crate) range: CopiedRange,
+    range: CopiedRange,
     /// The log end offset of the copy.
     pub(crate) end_offset: i64,
     /// Whether staged files may be hard links to files of the source, which must not be modified.

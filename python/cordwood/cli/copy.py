@@ -1,21 +1,19 @@
 """`cordwood copy`: copy a partition, a range of it, or a data directory."""
 
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import cordwood
-from cordwood import ConfigError, CopyReport, CordwoodError
-from cordwood._core import _begun_copy_times
-from cordwood.cli.exit_codes import UsageError, say
+from cordwood import ConfigError, CopyReport
+from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.moment import parse_time
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
 from cordwood.cli.terminal import print_json, print_text
 from cordwood.quantities import bytes_in_words, several
-from cordwood.times import FORMS, in_words, is_relative
+from cordwood.times import FORMS
 
 __all__ = ["copy"]
 
@@ -46,8 +44,9 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
     back.
 
     The source may be in use: the copy is as of the moment when it began. If it is interrupted, run the same command
-    again: it continues, with the same range also if that was relative, such as -2h. Another range is refused.
-    Until the copy is complete, it is no log: nothing opens it. Run on a complete copy, it compares and changes nothing.
+    again: it continues. Another range is refused, with the times of the one that was begun: of a relative range, such
+    as -2h, give those. Until the copy is complete, it is no log: nothing opens it. Run on a complete copy, it compares
+    and changes nothing.
 
     --link shares files with the source. A truncation, or a broker that recovers a log, then changes both. The last
     segment of the copy is never shared: it may be appended to.
@@ -64,7 +63,8 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
     """  # noqa: D301
     if on_damage not in {"raise", "skip"}:
         raise typer.BadParameter(f"expected raise or skip, found {on_damage!r}", param_hint="--on-damage")
-    start_time, end_time = _times(since, until, source, destination, is_whole=not topic)
+    start_time = None if since is None else parse_time("--since", since)
+    end_time = None if until is None else parse_time("--until", until)
     try:
         with byte_progress(None, to_file=True) as progress:
             report = cordwood.copy(
@@ -91,37 +91,6 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
         _say(report, start_offset, end_offset)
     if report.damaged_ranges:
         raise typer.Exit(1)
-
-
-def _times(
-    since: str | None, until: str | None, source: Path, destination: Path, *, is_whole: bool
-) -> tuple[int | None, int | None]:
-    """Return the range of times. Relative ones of a copy that was begun are those with which it began."""
-    given = {"--since": since, "--until": until}
-    times = {option: None if text is None else parse_time(option, text) for option, text in given.items()}
-    relative = {option for option, text in given.items() if text is not None and is_relative(text)}
-    if relative:
-        for option, begun in zip(given, _begun_times(source, destination, is_whole=is_whole), strict=True):
-            if option in relative and begun is not None:
-                times[option] = begun
-                say(f"continuing the copy in {destination}, which began with {option} {begun} ({in_words(begun)})")
-    return times["--since"], times["--until"]
-
-
-def _begun_times(source: Path, destination: Path, *, is_whole: bool) -> tuple[int | None, int | None]:
-    """Return the times with which an unfinished copy of the source began; the copy itself reports a damaged journal.
-
-    The journal is in the destination, or in those of its partitions if it was a data directory before. *is_whole*: all
-    topics are copied; otherwise a partition's journal may be that of another selection.
-    """
-    partitions = sorted(destination.glob("*/")) if is_whole else []
-    pairs = [(source, destination), *((source / partition.name, partition) for partition in partitions)]
-    for one_source, directory in pairs:
-        with suppress(CordwoodError, OSError):
-            times = _begun_copy_times(one_source, directory)
-            if times != (None, None):
-                return times
-    return None, None
 
 
 def _document(report: CopyReport) -> dict[str, object]:

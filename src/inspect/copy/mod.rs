@@ -36,8 +36,6 @@ use crate::fs::{Directory, PartitionLocks};
 use crate::log::{DamagedRange, Log, OnDamage, Ranges, ScanOptions, ScanStep};
 use crate::segment::{Batch, SCAN_READ, Segment};
 use crate::state::checkpoint::Checkpoint;
-#[cfg(feature = "python")]
-use crate::state::copy_journal::CopyJournal;
 use crate::state::data_directory::DataDirectory;
 
 /// The number of bytes between two reports of the progress.
@@ -45,21 +43,6 @@ const PROGRESS_BYTES: u64 = 1 << 20;
 
 /// Receives the progress of a copy; an error ends the copy.
 pub type OnProgress<'a> = &'a mut (dyn FnMut(CopyProgress) -> Result<()> + Send);
-
-/// The start and the end of the range of times of an unfinished copy of this source in this directory, ms since the epoch; `None` for
-/// a bound that was not given, or if there is no such copy.
-///
-/// # Errors
-/// [`Error::Corrupt`] if the checksum of the copy's journal does not match; [`Error::LogNotFound`], [`Error::Io`].
-#[cfg(feature = "python")]
-pub(crate) fn begun_times(source: &Path, destination: &Path) -> Result<(Option<i64>, Option<i64>)> {
-    let source = Directory::open(source, "give the source of a copy")?;
-    let journal = CopyJournal::read(&Directory::open(destination, "give the destination of a copy")?)?;
-    let same = journal.filter(|journal| journal.other_copy(source.path(), journal.range).is_none());
-    Ok(same.map_or((None, None), |CopyJournal { range: [_, _, start_time, end_time], .. }| {
-        (start_time, end_time)
-    }))
-}
 
 /// Copies a partition, or a range of it, into a directory that does not exist or is empty.
 ///
