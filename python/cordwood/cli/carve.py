@@ -36,9 +36,10 @@ def carve(
 ) -> None:
     """Find every whole batch in an image, at any position, and write them as partitions.
 
-    The image may be that of a disk, a truncated or overwritten file, or a directory whose file names are lost. Batches
-    that follow each other, or whose offsets continue exactly, are one run; a batch does not say of which partition it
-    is. With --into each run becomes a partition directory, which all other commands can read.
+    The image may be that of a disk, a truncated or overwritten file, or a directory whose file names are lost; its
+    subdirectories are not searched. Batches that follow each other, or whose offsets continue exactly, are one run; a
+    batch does not say of which partition it is. With --into each run becomes a partition directory, which all other
+    commands can read.
 
     \b
     cordwood carve disk.img                    print what is there
@@ -48,9 +49,13 @@ def carve(
     report = carve_image(image, into, min_records=min_records)
     if json:
         print_json(_document(report))
-        return
     if not report.runs:
-        raise NothingFoundError(f"{report.path}: no whole batch in {report.bytes_searched} bytes")
+        found = "no whole batch"
+        if report.small_runs:
+            found = f"only runs of fewer than {min_records} records, {report.small_runs},"
+        raise NothingFoundError(f"{report.path}: {found} in {report.bytes_searched} bytes")
+    if json:
+        return
     rows = [_row(number, run) for number, run in enumerate(report.runs)]
     print_table(f"{report.path}: {len(report.runs)} runs of batches", _COLUMNS, rows)
     if report.repeated_batches:

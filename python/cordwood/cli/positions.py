@@ -51,7 +51,8 @@ def positions(
     else:
         columns: list[Column] = [("partition", "left"), *_COLUMNS] if is_directory else _COLUMNS
         cells = [([row["partition"]] if is_directory else []) + _cells(row) for row in rows]
-        print_table(f"{path}: {several(len(rows), 'position')}", columns, cells)
+        count = sum(row["name"] is not None for row in rows)
+        print_table(f"{path}: {several(count, 'position')}", columns, cells)
     wrong = [row for row in rows if "error" in row]
     for row in wrong:
         say(row["error"])

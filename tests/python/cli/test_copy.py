@@ -90,3 +90,11 @@ def test_a_copy_of_a_compacted_partition_has_the_findings_of_its_source(tmp_path
     assert cw.copy(source, tmp_path / "rivers.compact-0").bytes_written == 0
     plain = cw.copy(SMALL, tmp_path / "plain-0")
     assert not Path(plain.path, ".cordwood.cleaned").exists()
+
+
+def test_carve_ends_alike_in_both_formats_if_it_finds_nothing(tmp_path: Path) -> None:
+    (tmp_path / "raw").write_bytes(b"x" * 5000)
+    for words in ([], ["--json"]):
+        assert cordwood("carve", tmp_path / "raw", *words).returncode == 1
+    done = cordwood("carve", next(SMALL.glob("*285.log")), "--min-records", "100000")
+    assert (done.returncode, b"only runs of fewer than 100000 records, 1," in done.stderr) == (1, True)
