@@ -1,4 +1,4 @@
-//! `.cordwood.positions/<name>`: the offset up to which a consumer has processed the log. Format: [`checksummed_text`].
+//! `.cordwood.positions/<name>`: the offset up to which a consumer has processed the log. Format: `checksummed_text`.
 //!
 //! ```text
 //! 0
