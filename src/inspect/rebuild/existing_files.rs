@@ -8,7 +8,7 @@ use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::{Directory, FileBytes};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::log::Log;
-use crate::state::checkpoint::Checkpoint;
+use crate::state::checkpoint::CHECKPOINT;
 use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates};
 
 /// The largest snapshot that is read, bytes: of more than five million producers.
@@ -54,7 +54,8 @@ impl<'a> ExistingFiles<'a> {
             .map(|name| name.base_offset)
             .collect();
         snapshots.sort_unstable();
-        let has_no_snapshots = snapshots.is_empty() && Checkpoint::read(directory)?.is_some();
+        // whatever it contains: a damaged one is no reason to leave damaged indexes as they are
+        let has_no_snapshots = snapshots.is_empty() && directory.identity_of(CHECKPOINT)?.is_some();
         let end = end_of_snapshots(log, snapshots.last().copied())?;
         Ok(Self { log, bases, selected, snapshots, end, has_no_snapshots })
     }
