@@ -156,9 +156,11 @@ class Follow:
     From the first wait until the end it has two open descriptors, which `with` or `close()` free early.
     """
 
+    _watch: Watch | None = None
+    """Also of an object that could not be made, for `__del__`."""
+
     def __init__(self, log: Log, start_offset: int | None, timeout: float | None, isolation_level: Any) -> None:  # noqa: ANN401
         """See `Log.follow`, which checks the arguments."""
-        self._watch: Watch | None = None
         self._is_closed = False
         log = log.refresh()
         if start_offset is not None:

@@ -62,10 +62,6 @@ def lost_segments(folder: Path) -> Path:
     return path
 
 
-def payments(folder: Path) -> Path:
-    return Path(shutil.copytree(corpus.partition("11-transactions").path, folder / "payments-0"))
-
-
 def strange(folder: Path) -> Path:
     path = folder / "strange"
     shutil.copytree(PLAIN, path)
@@ -98,7 +94,6 @@ FAILING: list[tuple[object, ...]] = [
     ("append", "{empty}/a-0", "--flush", "often"),
     ("append", "{empty}/a-0", "--topic-id", "x"),
     ("append", "{empty}/nowhere/a-0"),
-    ("append", "{payments}"),
     ("append", "{strange}"),
     ("apply-retention", "{compacting}"),
     ("apply-retention", PLAIN, "--set", "retention.ms=soon"),
@@ -121,7 +116,6 @@ def test_errors_use_the_terms_of_the_command_line(
         "{data}": lambda: corpus.GOLDEN / "16-data-dir",
         "{lost}": lambda: lost_segments(tmp_path),
         "{lostdata}": lambda: lost_segments(tmp_path).parent,
-        "{payments}": lambda: payments(tmp_path),
         "{strange}": lambda: strange(tmp_path),
         "{compacting}": lambda: compacting(tmp_path),
     }

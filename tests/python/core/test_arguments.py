@@ -100,7 +100,7 @@ TOO_LARGE = {"max_index_size": 2**30}
 Made = tuple[Callable[..., Any], dict[str, Any]]
 
 
-def on_log(name: str, **good: Any) -> Callable[[Path], Made]:
+def on_log(name: str, /, **good: Any) -> Callable[[Path], Made]:
     return lambda _: (getattr(cw.Log(PLAIN), name), good)
 
 
@@ -152,6 +152,12 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "Log.batches": on_log("batches"),
     "Log.plan": on_log("plan", max_bytes=100_000),
     "Log.offset_gaps": on_log("offset_gaps"),
+    "Log.follow": on_log("follow", timeout=0),
+    "Log.position": on_log("position", name="billing"),
+    "Position.commit": lambda folder: (
+        cw.Log(shutil.copytree(PLAIN, folder / "made-0")).position("billing").commit,
+        {"offset": 5},
+    ),
     "LogDir": lambda _: (cw.LogDir, {"path": DATA}),
     "LogDir.scan": on_dir("scan"),
     "LogDir.__getitem__": on_dir("__getitem__", key="cities-0"),
@@ -324,12 +330,12 @@ def test_every_public_call_is_tried() -> None:
         elif not inspect.signature(found).parameters:
             public.discard(exported)
     cannot_be_made = {
-        "Appended", "CarveReport", "CarvedPiece", "CarvedRun", "ClusterMetadata", "CopyReport",
+        "Appended", "CarveReport", "CarvedPiece", "CarvedRun", "ClusterMetadata", "CommittedOffset", "CopyReport",
         "DamagedRange", "DerivedFile", "Difference", "Dump", "DumpRows", "FileChange", "Finding",
-        "FirstDifference", "FlushMode", "KafkaLoad", "LoadAction", "LoadFailure", "LoadWarning", "LoadedFile",
+        "FirstDifference", "FlushMode", "Follow", "KafkaLoad", "LoadAction", "LoadFailure", "LoadWarning", "LoadedFile",
         "LoadedLog", "LoadedSegment", "Location", "LostOffsets", "LostRange", "OffsetGap", "OffsetPosition",
-        "OtherForm", "PathInfo", "RebuildReport", "RebuiltIndex", "RecordPlace", "Records", "RecoveryCut",
-        "RecoveryPlan", "RecoveryRefusal", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "Scan",
+        "OtherForm", "PathInfo", "Position", "RebuildReport", "RebuiltIndex", "RecordPlace", "Records", "RecoveryCut",
+        "RecoveryPlan", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "Scan",
         "ScanStats", "Segment", "SegmentSplit", "Segments", "Table", "TimestampOffset", "Unprotected",
         "Verification",
     }  # fmt: skip

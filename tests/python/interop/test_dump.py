@@ -129,7 +129,7 @@ def damage(path: Path, dice: random.Random) -> None:
 def test_files_of_our_writer(kafka: KafkaClasses, tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     files = files_of(written(tmp_path, dice))
-    assert {path.suffix for path in files} == {".log", ".index", ".timeindex"}
+    assert {path.suffix for path in files} == {".log", ".index", ".timeindex", ".snapshot"}
     for options in ({}, {"deep_iteration": True}, {"print_data_log": True}, {"index_sanity_check": True}):
         out, has_failed = compare(kafka, files, options)
         assert len(out) > 1000

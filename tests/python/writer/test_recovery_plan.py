@@ -267,7 +267,7 @@ def test_the_command_shows_the_plan_and_with_yes_recovers(tmp_path: Path) -> Non
     code, shown, _ = command("recover", path)
     assert code == 0
     assert "nothing to recover" in shown
-    assert command("recover", tmp_path / "no-0")[0] == 1
+    assert command("recover", tmp_path / "no-0")[0] == 2
 
 
 CHANGING = re.compile(r"O_CREAT|O_TRUNC|O_APPEND|O_TMPFILE|F_SETLK|F_OFD_SETLK")
