@@ -68,10 +68,9 @@ class FollowedLog:
             return True
         if end < self.next_offset:
             why = f"the log was truncated and ends at offset {end} now"
-            self.withdrawn(_records(end, self.next_offset), end, why)
-        if difference is not None:
-            offset, why = difference
-            self.withdrawn(f"records below offset {offset} were", offset, why)
+            # what is below the end now may have been appended since
+            self.withdrawn(f"at least {_records(end, self.next_offset)}", end, why)
+        self._refuse(difference)
         start = self.log.log_start_offset
         if start > self.next_offset:
             self.deleted(start)
@@ -79,7 +78,9 @@ class FollowedLog:
 
     def check_unchanged(self) -> None:
         """Raise an error if records of the log as it was last looked at were replaced in its files."""
-        difference = self._difference(self.log)
+        self._refuse(self._difference(self.log))
+
+    def _refuse(self, difference: tuple[int, str] | None) -> None:
         if difference is not None:
             offset, why = difference
             self.withdrawn(f"records below offset {offset} were", offset, why)
@@ -103,14 +104,15 @@ class FollowedLog:
         return None
 
     def withdrawn(self, records: str, offset: int, why: str) -> NoReturn:
-        """Raise an error: records that were read are no longer in the log, from an offset on or below it."""
+        """Raise an error: records that were read are no longer in the log, the first at this offset or below it."""
         raise LogChangedError(
             f"{self.log.path}: {records} withdrawn after being read: {why}",
             **self._numbers(offset),
             code="log_changed",
             expected="a log that keeps the records that were read",
             found=why,
-            advice="follow the log again, from an offset up to which its records count",
+            advice="records below this offset may have been replaced, too: follow the log again from an offset "
+            "below which they are the same",
         )
 
     def deleted(self, start: int) -> None:

@@ -87,9 +87,9 @@ impl Log {
     }
 
     /// Whether the files show that the log is compacted, so that a gap between two segments may not be lost data. They show
-    /// it if the data directory's `cleaner-offset-checkpoint` contains the partition, or the one that it is a copy of; or if, in a segment, records are
-    /// missing inside a batch, a batch has a delete horizon, or offsets are missing between two batches of one leader
-    /// epoch. (The last does not count if a `LogWriter` has opened the log, because it truncates inside a batch.) A topic's
+    /// it if the data directory's `cleaner-offset-checkpoint` contains the partition, or the one that it is a copy of; or if,
+    /// in a segment, records are missing inside a batch, a batch has a delete horizon, or offsets are missing between two
+    /// batches of one leader epoch. (The last does not count if a `LogWriter` has opened the log, because it truncates inside a batch.) A topic's
     /// settings are not on disk, so a compacted log may not show it.
     ///
     /// *Cost*: if nothing else shows it, walks the headers of the oldest segments, up to 1 GiB, once per log.

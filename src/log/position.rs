@@ -9,7 +9,8 @@ use crate::state::positions::{self, CommittedOffset};
 /// The position of a consumer in a log, by its name: the offset of the next record that it will process. It is in a small file inside
 /// the partition directory, `.cordwood.positions/<name>`, which Kafka ignores.
 ///
-/// *Concurrency*: any number of processes may read and commit. Of several commits the last one counts.
+/// *Concurrency*: any number of processes may read, and those of the user that committed first may commit. Of several commits the last
+/// one counts.
 #[derive(Debug, Clone)]
 pub struct Position {
     log: Log,

@@ -56,8 +56,8 @@ impl Appender {
     ///
     /// A leader checks the sequences and epochs of batches with a producer id. If all batches are duplicates of batches among the last
     /// five of their producers, nothing is appended, and the result has the offsets and the largest timestamp of those. (An opening
-    /// and a truncation know only the last batch of each, as Kafka.) A follower
-    /// checks no sequences and epochs, and accepts the markers that end transactions.
+    /// and a truncation know only the last batch of each, as Kafka.) A follower checks no sequences and epochs, and accepts the
+    /// markers that end transactions.
     ///
     /// # Errors
     /// As [`Appender::append`], and [`Error::InvalidRecord`] for bytes that break a rule of the format, and for a batch outside the open

@@ -118,8 +118,8 @@ impl LogWriter {
     ///
     /// # Errors
     /// [`Error::Locked`] if another writer or a broker holds the lock; [`Error::Corrupt`] if the log is damaged, a segment is missing,
-    /// or a batch contradicts the transactions before it (nothing is changed); [`Error::Config`], also for a directory name that
-    /// Kafka does not accept in a data directory; [`Error::Io`].
+    /// or a batch contradicts the transactions before it (nothing is changed); [`Error::UnsupportedFormat`] for an intact batch of a
+    /// later format; [`Error::Config`], also for a directory name that Kafka does not accept in a data directory; [`Error::Io`].
     ///
     /// *Source*: `UnifiedLog.create`, `LogLoader.load`.
     pub fn open(path: impl AsRef<Path>, options: &WriterOptions) -> Result<Self> {
@@ -296,7 +296,8 @@ impl LogWriter {
     /// *Cost*: reads the batches from the latest snapshot of the producers on.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative offset; [`Error::Corrupt`] if the log is damaged before it; [`Error::Io`], with nothing
+    /// [`Error::Config`] for a negative offset; [`Error::Corrupt`] if the log is damaged before it, and
+    /// [`Error::UnsupportedFormat`] if a batch before it has a later format (nothing is changed); [`Error::Io`], with nothing
     /// changed if the disk is full (a segment that is cut in the middle and is not the last needs space for a copy);
     /// [`Error::Poisoned`].
     ///

@@ -93,8 +93,9 @@ def copy(
     The source may be in use. The copy of a partition is as of the moment when this call opened it: what is appended
     later is not in it, and any other change is a `LogChangedError`. After it, call again: what was copied is used.
 
-    A copy that was interrupted is not a log: readers and Kafka find no segment in it, and `LogWriter` does not open it.
-    The same call continues it; with another range it is a `ConfigError`. If the copy is complete, the call compares it
+    A copy that was interrupted is not a log: `LogWriter` does not open it, and readers and Kafka find no segment in it
+    before the last step, which renames its complete files. The same call continues it; with another range, which a
+    relative time such as `"-2h"` is at each call, it is a `ConfigError`. If the copy is complete, the call compares it
     with the source and changes nothing.
 
     `source` is a partition directory or a data directory; nothing in it is changed. `destination` does not exist or is

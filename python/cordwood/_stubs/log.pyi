@@ -372,13 +372,15 @@ class Log:
         It continues across rolls, after the writer was closed, killed or opened again, and while retention deletes
         records that it has read. Writers in this process and in others wake it by inotify; where there is none, it
         looks four times a second. Records are returned as soon as they are in the file, which may be before they are
-        durable. It reads up to 4,096 records or about 1 MiB of the log ahead of the one that it returns.
+        durable. It reads up to 4,096 records or about 1 MiB of the log ahead of the one that it returns; those may be
+        returned before the error of a truncation that removed them.
 
         *Cost*: each look at a changed log lists the directory. With `"read_committed"` it also reads the headers of all
         batches of the log.
         *Errors*: `OffsetOutOfRangeError` for a start outside the log, and if retention or `delete_before` has deleted
         records that were not read yet; `LogChangedError` if a truncation has removed or replaced records that were
-        read; `LogNotFoundError` if the directory was deleted or renamed. An error ends the iteration.
+        read, whose first one may be below the error's `offset`; `LogNotFoundError` if the directory was deleted or
+        renamed. An error ends the iteration.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> with log.follow(1497, timeout=0) as records:

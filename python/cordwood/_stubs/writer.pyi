@@ -39,9 +39,9 @@ class LogWriter:
 
     *Errors*: `LockedError` if another writer or a broker has the log; `CorruptLogError` if there is damage other than a
     torn last write, a segment is missing, or a batch contradicts the transactions before it (nothing is changed then);
-    `ConfigError`, also for a directory name that Kafka would delete or refuse, in a broker's data directory. After
-    a write, a flush or a `close()` has failed, later calls raise `PoisonedError`: open the log again. After `close()`
-    they raise `ClosedError`.
+    `UnsupportedFormatError` for an intact batch of a later format; `ConfigError`, also for a directory name that Kafka
+    would delete or refuse, in a broker's data directory. After a write, a flush or a `close()` has failed, later calls
+    raise `PoisonedError`: open the log again. After `close()` they raise `ClosedError`.
     *Source*: Kafka `UnifiedLog.create`, `LogLoader.load`.
 
     >>> import tempfile

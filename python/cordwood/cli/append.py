@@ -28,7 +28,6 @@ from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
 from cordwood.cli.terminal import print_json, print_text
-from cordwood.cli.writable import ensure_writable
 from cordwood.quantities import several
 
 __all__ = ["append"]
@@ -102,7 +101,7 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
     if input_format is None and key_separator is None:
         if path.exists():
             # refuse a log that cannot be opened before waiting for the first line
-            ensure_writable(path, config=config)
+            LogWriter.plan_recovery(path, config=config)
         input_format, chunks = _detected(chunks)
     to_record = _record_parser(input_format or "lines", None if key_separator is None else key_separator.encode())
     with LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch) as writer:

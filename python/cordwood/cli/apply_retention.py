@@ -11,7 +11,6 @@ from cordwood.cli.moment import parse_time
 from cordwood.cli.path import parse_path
 from cordwood.cli.settings import PROPERTIES, SETTINGS, YES, settings
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
-from cordwood.cli.writable import ensure_writable
 from cordwood.quantities import bytes_in_words
 from cordwood.times import FORMS, in_words
 
@@ -45,7 +44,8 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     plan = plan_retention(log, config, now_ms)
     shown = _segments(log, plan)
     if not yes:
-        ensure_writable(path, config=config)
+        # the error with which a log is not opened for writing
+        LogWriter.plan_recovery(path, config=config)
     else:
         with LogWriter(path, config=config) as writer:
             plan = writer.apply_retention(now_ms)

@@ -11,7 +11,6 @@ from cordwood.cli.log_warnings import opened
 from cordwood.cli.path import parse_path
 from cordwood.cli.settings import YES
 from cordwood.cli.terminal import print_json, print_text
-from cordwood.cli.writable import ensure_writable
 from cordwood.quantities import bytes_in_words, several
 
 __all__ = ["truncate"]
@@ -39,7 +38,8 @@ def truncate(
     log = opened(context, path)
     document = _plan(log, to)
     if not yes:
-        ensure_writable(path)
+        # the error with which a log is not opened for writing
+        LogWriter.plan_recovery(path)
     else:
         with LogWriter(path) as writer:
             document["truncated"] = writer.truncate_to(to)

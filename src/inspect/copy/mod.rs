@@ -54,8 +54,8 @@ pub type OnProgress<'a> = &'a mut (dyn FnMut(CopyProgress) -> Result<()> + Send)
 /// The copy is as of the moment when this call opened the source, which other processes may write to: sealed segments do not
 /// change, and the log end offset is fixed.
 ///
-/// An interrupted copy is not a log: readers find no segment in it, nor does Kafka (which would create an empty log there), and a
-/// [`LogWriter`](crate::writer::LogWriter) does not open it. The same call continues it; a call with another range is an error. If
+/// An interrupted copy is not a log: a [`LogWriter`](crate::writer::LogWriter) does not open it, and before the last step, which
+/// renames its complete files, readers find no segment in it, nor does Kafka (which would create an empty log there). The same call continues it; a call with another range is an error. If
 /// the copy is complete, the call compares it with the source and changes nothing.
 ///
 /// With [`CopyOptions::hard_links`] sealed segments that are copied whole share the file with the source, but for the last one of

@@ -2,10 +2,10 @@
 
 use super::contents::Contents;
 use super::epochs::EpochRun;
-use super::index_check::IndexCheck;
+use super::index_check::{IndexCheck, is_zero_from};
 use crate::error::Result;
-use crate::fs::Directory;
 use crate::fs::names::FileKind;
+use crate::fs::{Directory, FileBytes};
 use crate::index::due_entries::EntryRule;
 use crate::segment::{LogFile, PartBuilder, is_relative};
 
@@ -93,7 +93,7 @@ impl NewSegment<'_> {
         for (kind, bytes) in self.indexes(log)? {
             if !check.matches(kind, bytes.is_empty(), self.is_last) && !self.is_same(names, kind, &bytes)? {
                 derived.stale.push(kind);
-                if self.begins_with(names, kind, &bytes)? {
+                if self.has_space_after(names, kind, &bytes)? {
                     derived.untrimmed.push(kind);
                 }
             }
@@ -101,16 +101,16 @@ impl NewSegment<'_> {
         Ok(derived)
     }
 
-    /// Whether an index file has these bytes, and more after them.
-    fn begins_with(&self, names: &IndexNames, kind: FileKind, bytes: &[u8]) -> Result<bool> {
+    /// Whether an index file has these bytes, and only zeros after them.
+    fn has_space_after(&self, names: &IndexNames, kind: FileKind, bytes: &[u8]) -> Result<bool> {
         let Some(name) = name_of(names, kind) else { return Ok(false) };
-        let Some(file) = self.directory.identity_of(name)? else { return Ok(false) };
-        if file.size <= bytes.len() as u64 {
+        let size = bytes.len() as u64;
+        if self.directory.identity_of(name)?.is_none_or(|file| file.size <= size) {
             return Ok(false);
         }
-        let mut found = vec![0; bytes.len()];
-        self.directory.open_file(name)?.read_exact_at(0, &mut found)?;
-        Ok(found == bytes)
+        let file = FileBytes::new(self.directory.open_file(name)?, None, false)?;
+        let mut buffer = Vec::new();
+        Ok(file.read(0, bytes.len(), &mut buffer)? == bytes && is_zero_from(&file, size)?)
     }
 
     /// Whether an index file has exactly these bytes.

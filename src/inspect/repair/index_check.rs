@@ -111,26 +111,30 @@ impl IndexCheck {
 /// The bytes of the entries of a preallocated index, which are within the first `most` bytes; `None` if other bytes than zeros are
 /// behind these.
 fn entries_before_zeros(directory: &Directory, name: &str, most: u64, slot: u64) -> Result<Option<Vec<u8>>> {
-    const CHUNK: u64 = 128 << 10;
     let file = FileBytes::new(directory.open_file(name)?, None, false)?;
-    let mut buffer = Vec::new();
-    let mut read = |start: u64, end: u64| -> Result<Vec<u8>> {
-        Ok(file.read(start, usize::try_from(end - start).unwrap_or(0), &mut buffer)?.to_vec())
-    };
-    let mut bytes = read(0, most)?;
-    let mut position = most;
-    while position < file.size() {
-        // the space may be a hole
-        position = file.after_hole(position)?;
-        let end = position.saturating_add(CHUNK).min(file.size());
-        if position < end && read(position, end)?.iter().any(|byte| *byte != 0) {
-            return Ok(None);
-        }
-        position = position.max(end);
+    if !is_zero_from(&file, most)? {
+        return Ok(None);
     }
+    let mut bytes = Vec::new();
+    file.copy(0, usize::try_from(most).unwrap_or(usize::MAX), &mut bytes)?;
     let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
     bytes.truncate(usize::try_from(used.next_multiple_of(slot)).unwrap_or(0));
     Ok(Some(bytes))
+}
+
+/// Whether all bytes from a position to the end of a file are zero.
+pub(super) fn is_zero_from(file: &FileBytes, mut position: u64) -> Result<bool> {
+    const CHUNK: usize = 128 << 10;
+    let mut buffer = Vec::new();
+    loop {
+        // the space may be a hole
+        position = file.after_hole(position)?;
+        let bytes = file.read(position, CHUNK, &mut buffer)?;
+        if bytes.is_empty() || bytes.iter().any(|byte| *byte != 0) {
+            return Ok(bytes.is_empty());
+        }
+        position += bytes.len() as u64;
+    }
 }
 
 /// The entries of an index file; `None` if its size is not that of whole entries.

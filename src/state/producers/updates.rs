@@ -125,7 +125,7 @@ fn check_sequence(
     entry: &ProducerEntry,
     header: &BatchHeader,
 ) -> Result<(), ProducerRefusal> {
-    // Kafka does not check the second batch of an unknown producer in a call: there is none from a client
+    // Kafka checks no batch of an unknown producer in a call, in which a client sends a single one; here there may be several
     let known_epoch = before.map_or(-1, |before| before.producer_epoch);
     let expected = if header.producer_epoch != entry.producer_epoch {
         // any sequence of an unknown producer: its records may have been deleted

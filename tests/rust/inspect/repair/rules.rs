@@ -300,6 +300,7 @@ fn the_preallocated_indexes_of_the_last_segment_are_not_wrong() {
     std::fs::write(&index, wrong).unwrap();
     let plan = plan_repair(&dir, &RepairOptions::default()).unwrap();
     assert_eq!(plan.actions.iter().map(|action| &action.file).collect::<Vec<_>>(), [&index]);
+    assert!(plan.actions[0].reason.contains("do not match the batches"), "{}", plan.actions[0].reason);
     std::fs::write(&index, intact).unwrap();
     // a broker takes the zeros behind a sealed segment's entries for entries
     preallocate(&logs[0]);
