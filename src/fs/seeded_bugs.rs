@@ -50,11 +50,17 @@ pub enum SeededBug {
     AbortedTransactionsNotTakenBack,
     /// A transaction index is treated as durable though it was not synced.
     TransactionIndexNotSynced,
+    /// Compaction keeps the records of aborted transactions, and removes their markers.
+    AbortedRecordsKept,
+    /// Compaction removes the segments that it replaces before their replacement is committed.
+    ReplacedBeforeCommit,
+    /// Compaction keeps the first record of a key, and not the last.
+    FirstRecordKept,
 }
 
 impl SeededBug {
     /// All bugs.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 25] = [
         Self::AckBeforeFsync,
         Self::NoDirectorySyncOnCreate,
         Self::NoDirectorySyncOnRename,
@@ -77,6 +83,9 @@ impl SeededBug {
         Self::TruncatedProducersKept,
         Self::AbortedTransactionsNotTakenBack,
         Self::TransactionIndexNotSynced,
+        Self::AbortedRecordsKept,
+        Self::ReplacedBeforeCommit,
+        Self::FirstRecordKept,
     ];
 }
 

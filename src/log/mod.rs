@@ -36,8 +36,6 @@ use crate::types::{Interrupt, Io, OnWarning};
 
 pub use column::Column;
 pub(crate) use column::Origin;
-#[cfg(feature = "inspect")]
-pub(crate) use continuity::CLEANED_BEFORE;
 use continuity::Continuity;
 pub use continuity::OffsetGap;
 use largest_times::LargestTimes;
@@ -133,7 +131,6 @@ impl Log {
         self.inner.open_files.directory.path()
     }
 
-    #[cfg(feature = "inspect")]
     pub(crate) fn directory(&self) -> &crate::fs::Directory {
         &self.inner.open_files.directory
     }

@@ -38,6 +38,7 @@ mod record_ref;
 mod record_span;
 mod record_v2;
 mod records;
+mod retained;
 mod stamp;
 pub mod varint;
 
@@ -53,6 +54,7 @@ pub(crate) use record_span::{ByteSpan, RecordSpan};
 #[cfg(feature = "inspect")]
 pub(crate) use record_v2::{RecordFields, decode as decode_v2};
 pub use records::Records;
+pub(crate) use retained::{BatchRewriter, write_empty_batch};
 pub use stamp::{stamp, stamp_log_append_time, stamp_timestamps};
 
 /// Bytes before the part that `length` counts.

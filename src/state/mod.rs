@@ -7,6 +7,7 @@
 //! | `<offset>.snapshot` | [`producers`] |
 //! | `.cordwood.checkpoint`, `.cordwood.durable` | `checkpoint` |
 //! | `.cordwood.clean` | `clean_marker` |
+//! | `.cordwood.cleaned` | `cleaner_checkpoint` |
 //! | `.cordwood.copy` | `copy_journal` |
 //! | `.cordwood.positions/<name>` | [`positions`] |
 //! | `.cordwood.truncations` | `truncation_count` |
@@ -17,6 +18,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod checkpoint_file;
 mod checksummed_text;
 pub(crate) mod clean_marker;
+pub(crate) mod cleaner_checkpoint;
 #[cfg(feature = "inspect")]
 pub(crate) mod copy_journal;
 pub(crate) mod data_directory;

@@ -8,6 +8,7 @@
 
 mod appended;
 mod appender;
+mod cleanable;
 mod close;
 mod ends;
 mod flush_mode;
@@ -17,6 +18,7 @@ mod partition;
 mod poison;
 mod producers;
 mod recovery;
+pub(crate) mod replacement;
 mod restart;
 mod truncate;
 
@@ -26,6 +28,7 @@ use std::time::{Duration, Instant};
 
 pub use appended::Appended;
 pub use appender::Appender;
+pub(crate) use cleanable::Cleanable;
 pub use flush_mode::FlushMode;
 use group_commit::GroupCommit;
 pub use options::WriterOptions;

@@ -5,10 +5,11 @@ use super::rule::{Rule, Severity};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::{Directory, FileType, PartitionLocks};
-use crate::log::{CLEANED_BEFORE, Log, Replacement};
+use crate::log::{Log, Replacement};
 use crate::state::COPY_JOURNAL;
 use crate::state::checkpoint::{CHECKPOINT, DURABLE};
 use crate::state::clean_marker::CLEAN;
+use crate::state::cleaner_checkpoint::CLEANED;
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::partition_metadata::PARTITION_METADATA;
 use crate::state::positions::{self, CommittedOffset, POSITIONS};
@@ -24,7 +25,7 @@ const KNOWN: [&str; 9] = [
     CLEAN,
     TRUNCATIONS,
     COPY_JOURNAL,
-    CLEANED_BEFORE,
+    CLEANED,
     PartitionLocks::NAME,
 ];
 

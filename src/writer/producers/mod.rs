@@ -8,7 +8,7 @@
 mod rebuild;
 mod replay;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 pub(super) use rebuild::{ProducerPlan, Rebuild, StagedProducers};
 pub(super) use replay::{Replayed, aborted};
@@ -18,7 +18,7 @@ use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::{Directory, Staged};
 use crate::record::control::EndMarker;
 use crate::record::{Analyzed, BatchHeader};
-use crate::state::producers::{EndedTransaction, ProducerRefusal, ProducerStates, ProducerUpdates};
+use crate::state::producers::{EndedTransaction, LastRecord, ProducerRefusal, ProducerStates, ProducerUpdates};
 use crate::writer::Appended;
 
 /// The interval at which expired producers are removed, ms. Kafka: `producer.id.expiration.check.interval.ms`.
@@ -49,6 +49,11 @@ impl Producers {
     /// The first offset of the oldest open transaction.
     pub(super) fn first_open_offset(&self) -> Option<i64> {
         self.states.first_open_offset()
+    }
+
+    /// The last record of each producer.
+    pub(super) fn last_records(&self) -> HashMap<i64, LastRecord> {
+        self.states.last_records()
     }
 
     /// Removes the producers that are expired at `now`, ms, if that was not done in the last ten minutes. Kafka: a timer.
