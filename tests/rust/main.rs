@@ -34,6 +34,9 @@ mod arrow {
     mod threads;
     mod views;
 }
+mod cleaner {
+    mod properties;
+}
 mod config {
     mod log_config;
 }
