@@ -20,6 +20,9 @@ from typing import Any, Literal
 from cordwood._stubs.arguments import FilePath, PropertySource
 from cordwood._stubs.cat import _scan_logs as _scan_logs
 from cordwood._stubs.cat import _Zone as _Zone
+from cordwood._stubs.compaction import CompactedSegment as CompactedSegment
+from cordwood._stubs.compaction import Compaction as Compaction
+from cordwood._stubs.compaction import plan_compaction as plan_compaction
 from cordwood._stubs.copies import CopyReport as CopyReport
 from cordwood._stubs.copies import copy as copy
 from cordwood._stubs.count import _Counter as _Counter
@@ -123,6 +126,8 @@ __all__ = [
     "CarvedRun",
     "ClusterMetadata",
     "CommittedOffset",
+    "CompactedSegment",
+    "Compaction",
     "CopyReport",
     "DamagedRange",
     "DerivedFile",
@@ -214,6 +219,7 @@ __all__ = [
     "metadata",
     "metadata_records",
     "open_transactions",
+    "plan_compaction",
     "plan_kafka_load",
     "plan_retention",
     "rebuild_indexes",

@@ -48,7 +48,7 @@ impl Default for CompactionOptions {
 }
 
 /// What a compaction has done, or would do.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Compaction {
     /// Whether a compaction is due. If not, nothing else is done.
     pub state: CompactionState,
@@ -62,8 +62,6 @@ pub struct Compaction {
     pub clean_bytes: u64,
     /// The bytes of the segments from there to the first uncleanable offset.
     pub cleanable_bytes: u64,
-    /// The cleanable bytes as a part of both, from 0 to 1.
-    pub dirty_ratio: f64,
     /// The first dirty offset afterwards: below `first_uncleanable_offset` if there were more keys than the memory holds.
     pub end_offset: i64,
     /// The number of different keys in the dirty records of the pass.
@@ -76,6 +74,11 @@ impl Compaction {
     /// Whether everything that can be cleaned is clean now. If a pass was due and this is false, another call continues.
     pub fn is_complete(&self) -> bool {
         self.end_offset >= self.first_uncleanable_offset
+    }
+
+    /// The cleanable bytes as a part of the clean and the cleanable ones, from 0 to 1; 0 if there are none.
+    pub fn dirty_ratio(&self) -> f64 {
+        plan::ratio(self.cleanable_bytes, self.clean_bytes)
     }
 
     /// Whether a pass was done, or would be done.
@@ -91,7 +94,6 @@ impl Compaction {
             bound: range.bound,
             clean_bytes: range.clean_bytes,
             cleanable_bytes: range.cleanable_bytes,
-            dirty_ratio: range.dirty_ratio(),
             end_offset: range.first_dirty_offset,
             keys: 0,
             segments: Vec::new(),
@@ -127,8 +129,10 @@ pub struct CompactedSegment {
 ///
 /// # Source
 /// Kafka: `LogCleanerManager.grabFilthiestCompactedLog`.
-pub fn plan_compaction(log: &Log, config: &LogConfig, now: i64, options: &CompactionOptions) -> Result<Compaction> {
+pub fn plan_compaction(log: &Log, config: &LogConfig, options: &CompactionOptions) -> Result<Compaction> {
     refuse_other_policy(config)?;
+    let WriterOptions { clock, producer_id_expiration_ms, .. } = WriterOptions::default();
+    let now = options.now.unwrap_or_else(clock);
     let data_directory = DataDirectory::around(log.directory())?;
     let checkpoint =
         CleanerCheckpoint { directory: log.directory(), data_directory: data_directory.as_ref() };
@@ -140,7 +144,7 @@ pub fn plan_compaction(log: &Log, config: &LogConfig, now: i64, options: &Compac
     let source = Source { log, config, range: &range, now };
     let (mut history, keys) = read(source, options)?;
     compaction.read(&keys);
-    history.producers.remove_expired(now, WriterOptions::default().producer_id_expiration_ms);
+    history.producers.remove_expired(now, producer_id_expiration_ms);
     let producers = history.producers.last_records();
     let mut pass = Pass::new(source, &history, &keys)?;
     for group in range.groups(log, config, keys.end_offset())? {

@@ -52,7 +52,7 @@ impl DirtyKeys {
         self.latest_offset + 1
     }
 
-    /// Reads the dirty records. `bytes`: the memory of the map. If it is full, the pass ends before the batch with the next key.
+    /// Reads the dirty records. `bytes`: the memory of the map. If it is full, the pass ends before the next record with a key.
     ///
     /// *Source*: `Cleaner.buildOffsetMap`.
     pub(super) fn read(source: Source<'_>, history: &History, bytes: usize) -> Result<Self> {
@@ -81,7 +81,7 @@ impl DirtyKeys {
         Ok(keys)
     }
 
-    /// Adds the keys of a batch. False if the map is full.
+    /// Adds the keys of a batch. False if the map was full before its last one.
     ///
     /// *Source*: `Cleaner.buildOffsetMapForSegment`.
     fn add(
@@ -107,6 +107,7 @@ impl DirtyKeys {
                 if !is_known {
                     self.map.put(key, record.offset)?;
                 }
+                self.latest_offset = record.offset;
             }
         }
         if header.last_offset >= start {

@@ -76,12 +76,6 @@ pub(super) struct CleaningRange {
 }
 
 impl CleaningRange {
-    /// The part of the bytes that is dirty; 0 if there are none.
-    pub(super) fn dirty_ratio(&self) -> f64 {
-        let total = self.clean_bytes + self.cleanable_bytes;
-        if total == 0 { 0.0 } else { as_f64(self.cleanable_bytes) / as_f64(total) }
-    }
-
     pub(super) fn is_due(&self) -> bool {
         matches!(self.state, CompactionState::Dirty | CompactionState::Overdue)
     }
@@ -135,7 +129,7 @@ impl CleaningRange {
             state: CompactionState::Clean,
         };
         if cleanable_bytes > 0 {
-            range.state = if range.dirty_ratio() > config.min_cleanable_dirty_ratio {
+            range.state = if ratio(cleanable_bytes, clean_bytes) > config.min_cleanable_dirty_ratio {
                 CompactionState::Dirty
             } else if is_overdue(log, first_dirty_offset, config, now)? {
                 CompactionState::Overdue
@@ -254,7 +248,11 @@ fn is_overdue(log: &Log, first_dirty_offset: i64, config: &LogConfig, now: i64) 
     Ok(false)
 }
 
+/// The part of all bytes that is dirty; 0 if there are none.
+///
+/// *Source*: `LogToClean.cleanableRatio`.
 #[expect(clippy::cast_precision_loss, reason = "a ratio of sizes of files, as in Kafka")]
-fn as_f64(bytes: u64) -> f64 {
-    bytes as f64
+pub(super) fn ratio(cleanable_bytes: u64, clean_bytes: u64) -> f64 {
+    let total = clean_bytes + cleanable_bytes;
+    if total == 0 { 0.0 } else { cleanable_bytes as f64 / total as f64 }
 }

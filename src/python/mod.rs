@@ -14,6 +14,7 @@ mod arguments;
 mod arrow_export;
 mod arrow_import;
 mod cat;
+mod compaction;
 mod config;
 mod copy;
 mod count;
@@ -68,6 +69,8 @@ mod core_module {
 
     #[pymodule_export]
     use super::cat::scan_logs;
+    #[pymodule_export]
+    use super::compaction::{PyCompactedSegment, PyCompaction, plan_compaction};
     #[pymodule_export]
     use super::config::{checked, from_properties, to_properties};
     #[pymodule_export]

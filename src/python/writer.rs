@@ -12,6 +12,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use super::arguments::{self, Defaulted, LEFT_OUT, epoch, flag, optional};
+use super::compaction::{self, PyCompaction};
 use super::config::config_of;
 use super::enter::{SIGNALS, WARNINGS, enter, unless_exception};
 use super::flush_mode;
@@ -344,6 +345,18 @@ impl PyLogWriter {
     fn apply_retention(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<PyRetentionPlan> {
         let now = optional("now", now, arguments::time)?;
         Ok(self.with_writer(py, |writer| writer.apply_retention(now))?.into())
+    }
+
+    #[doc = stub_doc!(LogWriter.compact)]
+    #[pyo3(signature = (now=None, dedupe_buffer_bytes=None))]
+    fn compact(
+        &self,
+        py: Python<'_>,
+        now: Option<&Bound<'_, PyAny>>,
+        dedupe_buffer_bytes: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyCompaction> {
+        let options = compaction::options_of(now, dedupe_buffer_bytes)?;
+        Ok(self.with_writer(py, |writer| writer.compact(&options))?.into())
     }
 
     #[doc = stub_doc!(LogWriter.reader)]

@@ -28,7 +28,7 @@ KAFKAS_NOW = START + 90_000_000_000
 Step = dict[str, Any]
 
 
-Result = cw.Appended | cw.CordwoodError | None
+Result = cw.Appended | cw.Compaction | cw.CordwoodError | None
 Answer = tuple[Result, int]
 """The result of a step, and the log end offset after it."""
 Told = Generator[Step, Answer | None, None]
@@ -93,8 +93,8 @@ def next_step(told: Told, answer: Answer | None) -> Step | None:
         return None
 
 
-def done(writer: cw.LogWriter, step: Step) -> cw.Appended | None:
-    """Run one step; only appends have a result."""
+def done(writer: cw.LogWriter, step: Step) -> cw.Appended | cw.Compaction | None:
+    """Run one step; only appends and compactions have a result."""
     match step["do"]:
         case "append":
             records = [record(fields) for fields in step["records"]]
@@ -117,6 +117,8 @@ def done(writer: cw.LogWriter, step: Step) -> cw.Appended | None:
             writer.delete_before(step["offset"])
         case "retain":
             writer.apply_retention(now=step["now"])
+        case "compact":
+            return writer.compact(now=step["now"], dedupe_buffer_bytes=step["bytes"])
         case other:
             raise AssertionError(other)
     return None

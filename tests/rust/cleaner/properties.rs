@@ -144,13 +144,14 @@ impl Run {
     }
 
     fn compact(&mut self, bytes: usize) -> Compaction {
-        let options = CompactionOptions { now: None, dedupe_buffer_bytes: bytes };
+        let now = Some((self.options.clock)());
+        let options = CompactionOptions { now, dedupe_buffer_bytes: bytes };
         let before = self.latest();
         let all_before = self.read(IsolationLevel::ReadUncommitted);
         let committed_before = self.read(IsolationLevel::ReadCommitted);
         let end = self.writer.log_end_offset();
         let log = self.writer.reader().unwrap();
-        let planned = plan_compaction(&log, &self.options.config, (self.options.clock)(), &options).unwrap();
+        let planned = plan_compaction(&log, &self.options.config, &options).unwrap();
         // after a truncation that removed the marker of an aborted transaction, the log may no longer show where that began
         let is_known = log.last_stable_offset().unwrap() == self.writer.last_stable_offset();
         let compaction = self.writer.compact(&options).unwrap();
@@ -180,7 +181,7 @@ impl Run {
         assert_eq!(records, all_before.len());
         if compaction.is_due() && compaction.is_complete() {
             let log = Log::open(self.path(), LogOptions::default()).unwrap();
-            let again = plan_compaction(&log, &self.options.config, (self.options.clock)(), &options).unwrap();
+            let again = plan_compaction(&log, &self.options.config, &options).unwrap();
             assert_eq!(again.state.code(), "clean");
             self.check_clean(&compaction);
         }
