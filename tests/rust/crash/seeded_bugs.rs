@@ -5,6 +5,7 @@ use cordwood::fs::seeded_bugs::{SeededBug, seed};
 use cordwood::writer::FlushMode;
 use cordwood::{Log, LogOptions};
 
+use crate::compactions::compactions;
 use crate::explore::{Bounds, explore, setups};
 use crate::faults::{SCRIPTS, sweep};
 use crate::found;
@@ -248,6 +249,24 @@ fn seeded_aborted_transactions_not_taken_back_is_caught() {
 #[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_transaction_index_not_synced_is_caught() {
     is_caught(SeededBug::TransactionIndexNotSynced, || short_sequences_after(Before::Closed));
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_aborted_records_kept_is_caught() {
+    is_caught(SeededBug::AbortedRecordsKept, compactions);
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_replaced_before_commit_is_caught() {
+    is_caught(SeededBug::ReplacedBeforeCommit, compactions);
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_first_record_kept_is_caught() {
+    is_caught(SeededBug::FirstRecordKept, compactions);
 }
 
 #[test]
