@@ -14,11 +14,10 @@
 use std::collections::HashMap;
 
 use super::history::Unusable;
-use super::offset_map::OffsetMap;
 use super::pass::control_type;
 use super::transactions::CleanedTransactions;
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::index::AbortedTransaction;
+use crate::log::OffsetMap;
 use crate::record::{BatchHeader, BatchRewriter, RecordRef, Records, write_empty_batch};
 use crate::state::producers::LastRecord;
 
@@ -67,8 +66,7 @@ impl Filter<'_> {
         }
         let is_aborted = !header.is_control() && self.transactions.add_batch(header);
         let is_horizon_past = header.delete_horizon().is_some_and(|horizon| horizon <= self.now);
-        let removes_all = is_aborted && !seeded_bugs::is(SeededBug::AbortedRecordsKept)
-            || is_removable && is_horizon_past;
+        let removes_all = is_aborted || is_removable && is_horizon_past;
         let keeps_empty = self.is_last_of_producer(header) || header.last_offset + 1 == self.first_uncleanable;
         let mut remains = Remains { aborted, ..Remains::default() };
         if removes_all && !keeps_empty {

@@ -14,7 +14,6 @@
 
 mod filter;
 mod history;
-mod offset_map;
 mod output;
 mod pass;
 mod plan;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::CompactedSegment;
 use super::filter::Filter;
 use super::history::{History, Unusable, for_each_batch};
-use super::offset_map::OffsetMap;
 use super::output::Output;
 use super::plan::CleaningRange;
 use super::transactions::CleanedTransactions;
@@ -16,7 +15,7 @@ use crate::error::Result;
 use crate::fs::Directory;
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::index::due_entries::EntryRule;
-use crate::log::Log;
+use crate::log::{Log, OffsetMap};
 use crate::record::control::{ControlType, first_record};
 use crate::record::{BatchHeader, BatchRewriter, Records};
 use crate::segment::{Batch, Segment};
@@ -95,7 +94,7 @@ impl DirtyKeys {
         let mut buffer = Vec::new();
         if header.is_control() {
             transactions.add_marker(header, control_type(header, bytes, &mut buffer)?);
-        } else if !transactions.add_batch(header) {
+        } else if !transactions.add_batch(header) || seeded_bugs::is(SeededBug::AbortedRecordsCount) {
             let (mut records, payload) = Records::open(*header, bytes, &mut buffer)?;
             let payload = payload.of(bytes, &buffer);
             while let Some(record) = records.next(payload)? {

@@ -50,8 +50,8 @@ pub enum SeededBug {
     AbortedTransactionsNotTakenBack,
     /// A transaction index is treated as durable though it was not synced.
     TransactionIndexNotSynced,
-    /// Compaction keeps the records of aborted transactions, and removes their markers.
-    AbortedRecordsKept,
+    /// For compaction, the records of aborted transactions replace earlier ones of their keys.
+    AbortedRecordsCount,
     /// Compaction removes the segments that it replaces before their replacement is committed.
     ReplacedBeforeCommit,
     /// Compaction keeps the first record of a key, and not the last.
@@ -83,7 +83,7 @@ impl SeededBug {
         Self::TruncatedProducersKept,
         Self::AbortedTransactionsNotTakenBack,
         Self::TransactionIndexNotSynced,
-        Self::AbortedRecordsKept,
+        Self::AbortedRecordsCount,
         Self::ReplacedBeforeCommit,
         Self::FirstRecordKept,
     ];

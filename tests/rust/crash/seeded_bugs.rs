@@ -253,8 +253,8 @@ fn seeded_transaction_index_not_synced_is_caught() {
 
 #[test]
 #[ignore = "together they take a minute; `make guarantees` runs them"]
-fn seeded_aborted_records_kept_is_caught() {
-    is_caught(SeededBug::AbortedRecordsKept, compactions);
+fn seeded_aborted_records_count_is_caught() {
+    is_caught(SeededBug::AbortedRecordsCount, compactions);
 }
 
 #[test]

@@ -15,7 +15,7 @@ const ENTRY_BYTES: usize = 24;
 const WORDS: usize = 3;
 
 /// A hash table with linear probing. Entries are only added.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct OffsetMap {
     words: Vec<u64>,
     hashers: [RandomState; 2],
@@ -39,6 +39,27 @@ impl OffsetMap {
         let needed = usize::try_from(max_keys).unwrap_or(usize::MAX).min(max_len);
         let slots = needed.saturating_mul(10).div_ceil(9) + 1;
         Ok(Self { words: vec![0; slots * WORDS], hashers: Default::default(), len: 0, max_len })
+    }
+
+    /// An empty map for [`OffsetMap::put_growing`].
+    pub(crate) fn growing() -> Self {
+        Self { words: vec![0; 64 * WORDS], max_len: usize::MAX, ..Self::default() }
+    }
+
+    /// [`OffsetMap::put`] that doubles the memory if it is full.
+    pub(crate) fn put_growing(&mut self, key: &[u8], offset: i64) -> Result<()> {
+        let slots = self.words.len() / WORDS;
+        if (self.len + 1) * 10 > slots * 9 {
+            let old = std::mem::replace(&mut self.words, vec![0; slots * 2 * WORDS]);
+            for entry in old.chunks_exact(WORDS).filter_map(<[u64]>::first_chunk::<WORDS>) {
+                let [low, high, offset] = *entry;
+                let slot = self.slot([low, high]);
+                if let Some(free) = self.words.get_mut(slot..).and_then(<[u64]>::first_chunk_mut).filter(|_| offset != 0) {
+                    *free = *entry;
+                }
+            }
+        }
+        self.put(key, offset)
     }
 
     /// Whether no further key is accepted.
@@ -167,16 +188,18 @@ mod tests {
             puts in prop::collection::vec((prop::collection::vec(0_u8..4, 0..4), 0_i64..i64::MAX), 0..300),
         ) {
             let mut map = OffsetMap::new(1 << 20, puts.len() as u64).unwrap();
+            let mut growing = OffsetMap::growing();
             let mut expected = HashMap::new();
             for (key, offset) in &puts {
                 map.put(key, *offset).unwrap();
+                growing.put_growing(key, *offset).unwrap();
                 expected.insert(key.clone(), *offset);
             }
-            prop_assert_eq!(map.len(), expected.len());
+            prop_assert_eq!((map.len(), growing.len()), (expected.len(), expected.len()));
             for (key, offset) in expected {
-                prop_assert_eq!(map.get(&key), Some(offset));
+                prop_assert_eq!((map.get(&key), growing.get(&key)), (Some(offset), Some(offset)));
             }
-            prop_assert_eq!(map.get(b"\xff"), None);
+            prop_assert_eq!((map.get(b"\xff"), growing.get(b"\xff")), (None, None));
         }
     }
 }
