@@ -67,7 +67,8 @@ impl Filter<'_> {
         let is_aborted = !header.is_control() && self.transactions.add_batch(header);
         let is_horizon_past = header.delete_horizon().is_some_and(|horizon| horizon <= self.now);
         let removes_all = is_aborted || is_removable && is_horizon_past;
-        let keeps_empty = self.is_last_of_producer(header) || header.last_offset + 1 == self.first_uncleanable;
+        let keeps_empty =
+            self.is_last_of_producer(header) || header.last_offset + 1 == self.first_uncleanable;
         let mut remains = Remains { aborted, ..Remains::default() };
         if removes_all && !keeps_empty {
             remains.records_before = header.count.map_or(0, |count| u64::try_from(count).unwrap_or(0));
@@ -81,15 +82,16 @@ impl Filter<'_> {
         let mut has_tombstone = false;
         while let Some(record) = records.next(payload)? {
             remains.records_before += 1;
-            let is_kept = !removes_all
-                && (header.is_control() || self.is_kept(header, &record, keeps_old_tombstones));
+            let is_kept =
+                !removes_all && (header.is_control() || self.is_kept(header, &record, keeps_old_tombstones));
             if is_kept {
                 has_tombstone |= record.value.is_none();
                 kept.push(record);
             }
         }
         remains.records_after = kept.len() as u64;
-        remains.header = self.write(header, bytes, &kept, &remains, (has_tombstone || is_removable, keeps_empty), out)?;
+        remains.header =
+            self.write(header, bytes, &kept, &remains, (has_tombstone || is_removable, keeps_empty), out)?;
         Ok(remains)
     }
 

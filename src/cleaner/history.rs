@@ -29,7 +29,7 @@ impl History {
     /// [`Error::Corrupt`] at the first damage; [`Error::UnsupportedFormat`]; [`Error::Io`].
     pub(super) fn read(log: &Log, first_dirty: i64) -> Result<Self> {
         let mut history = Self::default();
-        let mut marked = HashMap::new();
+        let mut ended_at = HashMap::new();
         let mut leader_epoch = -1;
         for segment in log.segments().iter() {
             let indexed = indexed(segment)?;
@@ -51,7 +51,7 @@ impl History {
                 if marker.is_none() {
                     return Ok(());
                 }
-                let before = marked.insert(header.producer_id, header.last_offset).unwrap_or(-1);
+                let before = ended_at.insert(header.producer_id, header.last_offset).unwrap_or(-1);
                 if let Some(ended) = ended.filter(|ended| ended.is_aborted)
                     && ended.last_offset >= log.log_start_offset()
                 {

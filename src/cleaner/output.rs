@@ -27,7 +27,11 @@ pub(super) struct Output<'a> {
 
 impl<'a> Output<'a> {
     /// Creates the `.log`. Files of an earlier attempt are removed.
-    pub(super) fn create(directory: Option<&'a Directory>, base_offset: i64, rule: EntryRule) -> Result<Self> {
+    pub(super) fn create(
+        directory: Option<&'a Directory>,
+        base_offset: i64,
+        rule: EntryRule,
+    ) -> Result<Self> {
         let mut log = None;
         if let Some(directory) = directory {
             replacement::remove(directory, base_offset)?;
@@ -62,11 +66,12 @@ impl<'a> Output<'a> {
     /// *Source*: `LogSegment.append`.
     pub(super) fn add(&mut self, header: BatchHeader) -> Result<()> {
         let position = self.size() - u64::from(header.size);
-        let is_within = i32::try_from(self.size()).is_ok() && is_relative(header.last_offset, self.base_offset);
+        let is_within =
+            i32::try_from(self.size()).is_ok() && is_relative(header.last_offset, self.base_offset);
         if !is_within {
             let found = format!(
-                "{} bytes up to offset {} in the segment at offset {} (a larger min.cleanable.dirty.ratio or a smaller segment.bytes \
-                 makes other groups)",
+                "{} bytes, up to offset {}, in the segment at offset {} (if its own offsets are more than 2^31 - 1 above that: \
+                 remove its .index and open the log again, which splits it)",
                 self.size(),
                 header.last_offset,
                 self.base_offset

@@ -60,7 +60,8 @@ impl DirtyKeys {
         let mut keys = Self { map: OffsetMap::new(bytes, history.dirty_records)?, latest_offset: -1 };
         // without those that end before: Kafka takes the records of the producer's next transaction, if that was committed, for aborted
         // ones, and older records of their keys remain after the tombstones
-        let ahead: Vec<_> = history.aborted.iter().filter(|ended| ended.last_offset >= start).copied().collect();
+        let ahead: Vec<_> =
+            history.aborted.iter().filter(|ended| ended.last_offset >= start).copied().collect();
         let mut transactions = CleanedTransactions::new(&ahead);
         let mut leader_epoch = -1;
         for (segment, next) in range.dirty_segments(log) {

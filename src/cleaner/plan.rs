@@ -109,10 +109,11 @@ impl CleaningRange {
             }
         }
         // of equal ones the active segment, which is the usual bound
-        let (limit, bound) = limits.into_iter().rev().min_by_key(|(limit, _)| *limit).unwrap_or((
-            active,
-            CleaningBound::ActiveSegment,
-        ));
+        let (limit, bound) = limits
+            .into_iter()
+            .rev()
+            .min_by_key(|(limit, _)| *limit)
+            .unwrap_or((active, CleaningBound::ActiveSegment));
         let limit = limit.max(first_dirty_offset);
         let first_uncleanable_offset =
             sealed_from(log, limit).next().map_or(active, |segment| segment.base_offset());
@@ -152,7 +153,12 @@ impl CleaningRange {
     /// The segments that become one, in order, of those below `end_offset`.
     ///
     /// *Source*: `Cleaner.groupSegmentsBySize`.
-    pub(super) fn groups(&self, log: &Log, config: &LogConfig, end_offset: i64) -> Result<Vec<Vec<Arc<Segment>>>> {
+    pub(super) fn groups(
+        &self,
+        log: &Log,
+        config: &LogConfig,
+        end_offset: i64,
+    ) -> Result<Vec<Vec<Arc<Segment>>>> {
         let segments: Vec<_> = log.segments().between(0, end_offset).cloned().collect();
         let mut groups: Vec<Vec<Arc<Segment>>> = Vec::new();
         let mut total = Sizes::default();
@@ -163,8 +169,7 @@ impl CleaningRange {
             let last_offset = next.unwrap_or(self.first_uncleanable_offset) - 1;
             match groups.last_mut() {
                 Some(group)
-                    if total.fits_with(&sizes, config)
-                        && (sizes.log == 0 || is_near(group, last_offset)) =>
+                    if total.fits_with(&sizes, config) && (sizes.log == 0 || is_near(group, last_offset)) =>
                 {
                     total = total.plus(&sizes);
                     group.push(Arc::clone(segment));
@@ -223,9 +228,9 @@ fn is_near(group: &[Arc<Segment>], last_offset: i64) -> bool {
 fn sealed_from(log: &Log, offset: i64) -> impl Iterator<Item = &Arc<Segment>> {
     let active = log.segments().last().map_or(0, |last| last.base_offset());
     let first = log.segments().floor(offset).map_or(offset, |segment| segment.base_offset());
-    log.segments().iter().filter(move |segment| {
-        offset <= active && (first..active).contains(&segment.base_offset())
-    })
+    log.segments()
+        .iter()
+        .filter(move |segment| offset <= active && (first..active).contains(&segment.base_offset()))
 }
 
 /// The bytes of the segments with offsets in a range.

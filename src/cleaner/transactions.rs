@@ -31,11 +31,7 @@ impl CleanedTransactions {
     pub(super) fn new(aborted: &[AbortedTransaction]) -> Self {
         let mut aborted_ahead: Vec<_> = aborted.to_vec();
         aborted_ahead.sort_by_key(|transaction| transaction.first_offset);
-        Self {
-            aborted_ahead: aborted_ahead.into(),
-            aborted: HashMap::new(),
-            committed: HashSet::new(),
-        }
+        Self { aborted_ahead: aborted_ahead.into(), aborted: HashMap::new(), committed: HashSet::new() }
     }
 
     /// Adds a batch that is not a control batch. True if its transaction was aborted.
@@ -57,7 +53,11 @@ impl CleanedTransactions {
     /// Adds a control batch. `control_type`: of its record; `None` if compaction has removed the record.
     ///
     /// *Source*: `CleanedTransactionMetadata.onControlBatchRead`.
-    pub(super) fn add_marker(&mut self, header: &BatchHeader, control_type: Option<ControlType>) -> MarkerFate {
+    pub(super) fn add_marker(
+        &mut self,
+        header: &BatchHeader,
+        control_type: Option<ControlType>,
+    ) -> MarkerFate {
         self.begin_up_to(header.last_offset);
         let mut kept = None;
         let is_removable = match control_type {
@@ -74,7 +74,8 @@ impl CleanedTransactions {
     }
 
     fn begin_up_to(&mut self, offset: i64) {
-        while let Some(next) = self.aborted_ahead.front().copied().filter(|next| next.first_offset <= offset) {
+        while let Some(next) = self.aborted_ahead.front().copied().filter(|next| next.first_offset <= offset)
+        {
             self.aborted_ahead.pop_front();
             self.aborted.entry(next.producer_id).or_insert((next, false));
         }

@@ -47,7 +47,11 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::scan`] and [`Scan::next_step`](super::Scan::next_step).
-    pub(crate) fn latest_filter(&self, options: ScanOptions, include_tombstones: bool) -> Result<RecordFilter> {
+    pub(crate) fn latest_filter(
+        &self,
+        options: ScanOptions,
+        include_tombstones: bool,
+    ) -> Result<RecordFilter> {
         let mut latest = OffsetMap::growing();
         let mut scan = self.scan(ScanOptions { include_control: false, ..options })?;
         while let Some(step) = scan.next_step()? {

@@ -54,7 +54,9 @@ impl OffsetMap {
             for entry in old.chunks_exact(WORDS).filter_map(<[u64]>::first_chunk::<WORDS>) {
                 let [low, high, offset] = *entry;
                 let slot = self.slot([low, high]);
-                if let Some(free) = self.words.get_mut(slot..).and_then(<[u64]>::first_chunk_mut).filter(|_| offset != 0) {
+                if let Some(free) =
+                    self.words.get_mut(slot..).and_then(<[u64]>::first_chunk_mut).filter(|_| offset != 0)
+                {
                     *free = *entry;
                 }
             }
@@ -110,9 +112,7 @@ impl OffsetMap {
         loop {
             let position = slot * WORDS;
             match self.words.get(position..).and_then(<[u64]>::first_chunk::<WORDS>) {
-                Some(&[found_low, found_high, offset])
-                    if offset != 0 && [found_low, found_high] != hash =>
-                {
+                Some(&[found_low, found_high, offset]) if offset != 0 && [found_low, found_high] != hash => {
                     slot = if slot + 1 == slots { 0 } else { slot + 1 };
                 }
                 _ => return position,

@@ -92,7 +92,8 @@ impl PyScan {
     fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let ReaderOptions { scan, columns, key_type, value_type, header_keys, timestamp_unit, .. } =
             &self.options;
-        let ReaderOptions { max_rows, max_bytes, threads, limit, latest, include_tombstones, .. } = &self.options;
+        let ReaderOptions { max_rows, max_bytes, threads, limit, latest, include_tombstones, .. } =
+            &self.options;
         let keywords = PyDict::new(py);
         keywords.set_item("start_offset", scan.ranges.start_offset)?;
         keywords.set_item("end_offset", scan.ranges.end_offset)?;

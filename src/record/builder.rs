@@ -285,7 +285,13 @@ fn too_large(found: String) -> Error {
 }
 
 /// Writes the 61 bytes of the header, with the header's own value as the checksum.
-pub(super) fn write_header(bytes: &mut [u8], header: &BatchHeader, last_delta: i32, base_timestamp: i64, count: i32) {
+pub(super) fn write_header(
+    bytes: &mut [u8],
+    header: &BatchHeader,
+    last_delta: i32,
+    base_timestamp: i64,
+    count: i32,
+) {
     let Some(header_bytes) = bytes.first_chunk_mut::<V2_HEADER>() else { return };
     put(header_bytes, 0, header.base_offset.to_be_bytes());
     // the length counts the bytes after the length field (LOG_OVERHEAD)

@@ -57,7 +57,9 @@ impl BatchRewriter {
             base_offset,
             last_offset,
             attributes: Attributes(
-                kept_attributes(header) | codec.id() | if delete_horizon.is_some() { DELETE_HORIZON } else { 0 },
+                kept_attributes(header)
+                    | codec.id()
+                    | if delete_horizon.is_some() { DELETE_HORIZON } else { 0 },
             ),
             base_timestamp: Some(base_timestamp),
             max_timestamp: if is_append_time { header.max_timestamp } else { largest },

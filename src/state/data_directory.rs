@@ -11,7 +11,9 @@ use crate::fs::{
     DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, Staged, is_data_directory,
 };
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
-use crate::state::offset_checkpoint::{CLEANED_OFFSETS, LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS};
+use crate::state::offset_checkpoint::{
+    CLEANED_OFFSETS, LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS,
+};
 use crate::state::partition_metadata::PARTITION_METADATA;
 
 /// The file that a broker creates at a clean shutdown and removes at its next start.

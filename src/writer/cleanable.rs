@@ -37,7 +37,8 @@ impl LogWriter {
             log,
             directory: partition.directory.clone(),
             config: partition.config.clone(),
-            last_stable_offset: open.map_or(ends.log_end_offset(), |first| first.max(ends.log_start_offset())),
+            last_stable_offset: open
+                .map_or(ends.log_end_offset(), |first| first.max(ends.log_start_offset())),
             first_dirty_offset: partition.cleaner_checkpoint().read()?,
             now: now.unwrap_or_else(partition.clock),
         })

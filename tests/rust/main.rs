@@ -36,6 +36,7 @@ mod arrow {
 }
 mod cleaner {
     mod properties;
+    mod rules;
 }
 mod config {
     mod log_config;

@@ -18,7 +18,9 @@ use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::{Directory, Staged};
 use crate::record::control::EndMarker;
 use crate::record::{Analyzed, BatchHeader};
-use crate::state::producers::{EndedTransaction, LastRecord, ProducerRefusal, ProducerStates, ProducerUpdates};
+use crate::state::producers::{
+    EndedTransaction, LastRecord, ProducerRefusal, ProducerStates, ProducerUpdates,
+};
 use crate::writer::Appended;
 
 /// The interval at which expired producers are removed, ms. Kafka: `producer.id.expiration.check.interval.ms`.

@@ -23,12 +23,26 @@ static NOW: AtomicI64 = AtomicI64::new(1_700_000_000_000);
 #[derive(Debug, Clone)]
 enum Step {
     /// Records of one batch: key (none for `KEYS`) and whether it has a value. The producer: none for `PRODUCERS`.
-    Append { producer: usize, records: Vec<(u8, bool)>, codec: usize },
-    End { producer: usize, commits: bool },
+    Append {
+        producer: usize,
+        records: Vec<(u8, bool)>,
+        codec: usize,
+    },
+    End {
+        producer: usize,
+        commits: bool,
+    },
     Roll,
-    Compact { bytes: usize, later_ms: i64 },
-    Truncate { part: u8 },
-    DeleteBefore { part: u8 },
+    Compact {
+        bytes: usize,
+        later_ms: i64,
+    },
+    Truncate {
+        part: u8,
+    },
+    DeleteBefore {
+        part: u8,
+    },
     Close,
     Crash,
 }

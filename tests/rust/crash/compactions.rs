@@ -64,8 +64,7 @@ impl History {
     fn new(seed: u64) -> Self {
         let disk = MemoryDisk::new(16);
         let writer = LogWriter::open_in(disk.directory("/orders-0"), &options()).unwrap();
-        let mut history =
-            Self { disk, writer, dice: Dice(seed), values: 0, producers: [(0, false); 2] };
+        let mut history = Self { disk, writer, dice: Dice(seed), values: 0, producers: [(0, false); 2] };
         history.grow(14);
         history
     }
@@ -158,7 +157,10 @@ impl Visible {
             let found = after.latest.get(key);
             let is_kept = found == Some(&(*offset, value.clone())) || found.is_none() && value.is_none();
             if !is_kept {
-                return Some(("lost", format!("the last record of {key:?} is {found:?}, was {offset} {value:?}")));
+                return Some((
+                    "lost",
+                    format!("the last record of {key:?} is {found:?}, was {offset} {value:?}"),
+                ));
             }
         }
         let added = after.committed.difference(&self.committed).chain(after.all.difference(&self.all)).next();
@@ -233,7 +235,11 @@ impl Rig {
             Err(what) => return judge.tally.note("unopened", place, &what),
         };
         if recovered.bounds.1 != end {
-            judge.tally.note("lost", place, &format!("the log ends at {}, ended at {end}", recovered.bounds.1));
+            judge.tally.note(
+                "lost",
+                place,
+                &format!("the log ends at {}, ended at {end}", recovered.bounds.1),
+            );
         }
         if let Some((kind, what)) = before.wrong(&Visible::of(&batches)) {
             judge.tally.note(kind, place, &what);
@@ -241,7 +247,8 @@ impl Rig {
         if let Err(what) = compare_with_naive_reader(&recovered, &batches) {
             judge.tally.note("misread", place, &what);
         }
-        let leftover = recovered.files.iter().find(|(name, _)| name.ends_with(".swap") || name.ends_with(".cleaned"));
+        let leftover =
+            recovered.files.iter().find(|(name, _)| name.ends_with(".swap") || name.ends_with(".cleaned"));
         if let Some((name, _)) = leftover.filter(|(name, _)| name != ".cordwood.cleaned") {
             judge.tally.note("unstable", place, &format!("{name} is left"));
         }
@@ -289,7 +296,11 @@ fn run(seeds: std::ops::Range<u64>, random: u64) -> (Tally, usize) {
             history.grow(3);
         }
     }
-    println!("{} distinct images, {emptied} emptied segments: {}", rig.seen.count(), rig.judge.tally.counts());
+    println!(
+        "{} distinct images, {emptied} emptied segments: {}",
+        rig.seen.count(),
+        rig.judge.tally.counts()
+    );
     (rig.judge.tally, rig.seen.count())
 }
 
