@@ -5,8 +5,8 @@ from types import TracebackType
 from typing import Self, final
 
 from cordwood._stubs.arguments import ArrowStream, Bytes, FilePath, Headers, Settings, Time
-from cordwood._stubs.log import Log
 from cordwood._stubs.compaction import Compaction
+from cordwood._stubs.log import Log
 from cordwood._stubs.plans import RecoveryPlan, RetentionPlan
 from cordwood._stubs.record import Appended, FlushMode, Record
 from cordwood.config import LogConfig

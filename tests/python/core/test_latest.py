@@ -11,7 +11,14 @@ import pytest
 
 import cordwood as cw
 
-CASES = ["06-mixed-codecs", "11-transactions", "12-compacted", "12-compacted-codecs", "12-compacted-empty", "17-upgraded"]
+CASES = [
+    "06-mixed-codecs",
+    "11-transactions",
+    "12-compacted",
+    "12-compacted-codecs",
+    "12-compacted-empty",
+    "17-upgraded",
+]
 LEVELS: list[Literal["read_uncommitted", "read_committed"]] = ["read_uncommitted", "read_committed"]
 
 

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import corpus
 import pyarrow.compute as pc
 import pytest
 
-import corpus
 import cordwood as cw
 from interop.compactions import CODECS, EXPIRATION_MS, RETENTION_MS, Keyed
 from interop.kafka_classes import KafkaClasses
@@ -27,8 +27,14 @@ from interop.twins import (
     write_with_kafka,
 )
 
-
-FIELDS = ["first_dirty_offset", "first_uncleanable_offset", "clean_bytes", "cleanable_bytes", "dirty_ratio", "end_offset"]
+FIELDS = [
+    "first_dirty_offset",
+    "first_uncleanable_offset",
+    "clean_bytes",
+    "cleanable_bytes",
+    "dirty_ratio",
+    "end_offset",
+]
 
 
 def settings(seed: int) -> dict[str, Any]:
@@ -72,8 +78,10 @@ def assert_the_same_compactions(written: Written, answer: dict[str, Any], *, byt
         if bytes_too:
             assert result.is_due == step["is_due"], (number, result, step)
         if result.is_due and step["is_due"]:
-            fields = [field for field in FIELDS if bytes_too or "bytes" not in field and "ratio" not in field]
-            assert {field: getattr(result, field) for field in fields} == {field: step[field] for field in fields}, number
+            fields = [field for field in FIELDS if bytes_too or ("bytes" not in field and "ratio" not in field)]
+            assert {field: getattr(result, field) for field in fields} == {field: step[field] for field in fields}, (
+                number
+            )
             due += 1
     return due
 
@@ -92,7 +100,7 @@ def test_histories_without_compression(kafka: KafkaClasses, tmp_path: Path, seed
 
 @pytest.mark.parametrize("seed", range(100, 110))
 def test_histories_in_all_codecs(kafka: KafkaClasses, tmp_path: Path, seed: int) -> None:
-    """A batch that loses records is compressed again, and the bytes depend on the library: its contents are compared."""
+    """A batch that loses records is compressed again, to bytes that depend on the library: compare its contents."""
     written, answer = both(kafka, tmp_path, seed, [0, *CODECS])
     assert_the_same_compactions(written, answer, bytes_too=False)
     assert_the_same_answers(written, answer)
@@ -112,7 +120,15 @@ def assert_the_same_contents(ours: Path, kafkas: Path) -> None:
 
 
 LATE_EPOCH = 100
-CASES = ["01-plain", "06-mixed-codecs", "08-no-timestamps", "09-append-time", "10-idempotent", "11-transactions", "12-compacted"]
+CASES = [
+    "01-plain",
+    "06-mixed-codecs",
+    "08-no-timestamps",
+    "09-append-time",
+    "10-idempotent",
+    "11-transactions",
+    "12-compacted",
+]
 CASES += ["12-compacted-codecs", "12-compacted-empty", "17-v0-none", "17-v0-gzip", "17-upgraded", "17-v1-append-time"]
 CASES += ["18-leaps", "20-many-segments", "23-truncated"]
 # the last batch of the range has no key: Kafka fails, because it makes no empty batch of an old one

@@ -106,10 +106,8 @@ def done(writer: cw.LogWriter, step: Step) -> cw.Appended | cw.Compaction | None
             return writer.append_batches(base64.b64decode(step["batches"]))
         case "follow":
             return writer.append_batches(base64.b64decode(step["batches"]), keep_offsets=True)
-        case "roll":
-            writer.roll()
-        case "flush":
-            writer.flush()
+        case "roll" | "flush" as how:
+            getattr(writer, how)()
         case "truncate_to" | "truncate_fully" as how:
             truncate = writer.truncate_to if how == "truncate_to" else writer.truncate_fully_and_start_at
             truncate(step["offset"])

@@ -11,7 +11,9 @@ from scripts import Command
 
 import cordwood as cw
 
-CONFIG = cw.LogConfig(segment_bytes=2000, cleanup_policy="compact", min_cleanable_dirty_ratio=0.4, delete_retention_ms=1000)
+CONFIG = cw.LogConfig(
+    segment_bytes=2000, cleanup_policy="compact", min_cleanable_dirty_ratio=0.4, delete_retention_ms=1000
+)
 SETTINGS = ("--set", "internal.segment.bytes=2000", "--set", "delete.retention.ms=1000")
 NOW = 1_700_000_000_000
 
@@ -114,7 +116,7 @@ def test_appends_of_other_threads_go_on(tmp_path: Path) -> None:
 
         def append() -> None:
             number = 0
-            while not stop.is_set() and number < 2000 or number < 50:
+            while (not stop.is_set() and number < 2000) or number < 50:
                 number += 1
                 key, value = b"new %d" % (number % 3), b"%d" % number
                 writer.append(value, key=key)
@@ -174,7 +176,9 @@ def test_the_command_compacts_only_with_yes(command: Command, tmp_path: Path) ->
     assert "would be compacted: 100% of" in out
     assert "nothing was written; add --yes to compact" in out
     assert {file.name: file.read_bytes() for file in path.iterdir()} == before
-    code, out, _ = command("compact", path, *SETTINGS, "--now", "2023-11-15", "--dedupe-buffer-bytes", 72, "--yes", "--json")
+    code, out, _ = command(
+        "compact", path, *SETTINGS, "--now", "2023-11-15", "--dedupe-buffer-bytes", 72, "--yes", "--json"
+    )
     document = json.loads(out)
     assert (code, document["dry_run"]) == (0, False)
     assert len(document["passes"]) > 1
