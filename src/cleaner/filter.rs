@@ -90,26 +90,27 @@ impl Filter<'_> {
             }
         }
         remains.records_after = kept.len() as u64;
-        remains.header =
-            self.write(header, bytes, &kept, &remains, (has_tombstone || is_removable, keeps_empty), out)?;
+        let is_whole = header.magic == 2 && remains.records_after == remains.records_before;
+        let kinds = (is_whole, has_tombstone || is_removable, keeps_empty);
+        remains.header = self.write(header, bytes, &kept, kinds, out)?;
         Ok(remains)
     }
 
-    /// `may_expire`: whether the batch needs a delete horizon, unless it has one; `keeps_empty`: whether it remains without records.
+    /// `is_whole`: whether all records remain; `may_expire`: whether the batch needs a delete horizon, unless it has one;
+    /// `keeps_empty`: whether it remains without records.
     fn write(
         &mut self,
         header: &BatchHeader,
         bytes: &[u8],
         kept: &[RecordRef<'_>],
-        remains: &Remains,
-        (may_expire, keeps_empty): (bool, bool),
+        (is_whole, may_expire, keeps_empty): (bool, bool, bool),
         out: &mut Vec<u8>,
     ) -> Result<Option<BatchHeader>, Unusable> {
         if kept.is_empty() {
             return Ok(if keeps_empty { Some(write_empty_batch(header, out)?) } else { None });
         }
         let needs_horizon = may_expire && header.delete_horizon().is_none();
-        if header.magic == 2 && remains.records_after == remains.records_before && !needs_horizon {
+        if is_whole && !needs_horizon {
             out.extend_from_slice(bytes);
             return Ok(Some(*header));
         }

@@ -12,8 +12,7 @@ use std::sync::Arc;
 use crate::config::LogConfig;
 use crate::error::Result;
 use crate::log::Log;
-use crate::segment::Segment;
-use crate::types::distance;
+use crate::segment::{Segment, is_relative};
 
 /// Why a log cannot be cleaned beyond an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -219,7 +218,7 @@ impl Sizes {
 /// Whether the indexes of a group's segment can refer to an offset.
 fn is_near(group: &[Arc<Segment>], last_offset: i64) -> bool {
     let first = group.first().map_or(last_offset, |first| first.base_offset());
-    last_offset < first || distance(first, last_offset) <= i32::MAX as u64
+    last_offset < first || is_relative(last_offset, first)
 }
 
 /// The segments from the one with an offset on, without the active one.

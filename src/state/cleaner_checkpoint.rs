@@ -42,13 +42,11 @@ impl CleanerCheckpoint<'_> {
 
     /// Stores an offset, durably.
     pub(crate) fn write(self, offset: i64) -> Result<()> {
-        match self.data_directory {
-            Some(data_directory) => data_directory.write_cleaned_offset(offset),
-            None => {
-                let fields = BTreeMap::from([(FIRST_DIRTY_OFFSET, offset)]);
-                self.directory.replace(CLEANED, &checksummed_text::write(&fields))
-            }
+        if let Some(data_directory) = self.data_directory {
+            return data_directory.write_cleaned_offset(offset);
         }
+        let fields = BTreeMap::from([(FIRST_DIRTY_OFFSET, offset)]);
+        self.directory.replace(CLEANED, &checksummed_text::write(&fields))
     }
 
     /// Lowers the stored offset to `offset` if it is higher, durably: before the records from there on are removed, and others get

@@ -73,6 +73,9 @@ struct Run {
     values: u64,
 }
 
+/// Offset, key and value.
+type Record = (i64, Option<Vec<u8>>, Option<Vec<u8>>);
+
 /// The offset and the value of the last record of each key.
 type Latest = BTreeMap<Vec<u8>, (i64, Option<Vec<u8>>)>;
 
@@ -140,7 +143,7 @@ impl Run {
     }
 
     /// What a reader of a new opening sees.
-    fn read(&self, isolation_level: IsolationLevel) -> Vec<(i64, Option<Vec<u8>>, Option<Vec<u8>>)> {
+    fn read(&self, isolation_level: IsolationLevel) -> Vec<Record> {
         let log = Log::open(self.path(), LogOptions::default()).unwrap();
         let mut scan = log.scan(ScanOptions { isolation_level, ..ScanOptions::default() }).unwrap();
         let mut found = Vec::new();
@@ -265,7 +268,7 @@ impl Run {
 }
 
 proptest! {
-    #![proptest_config(fixed_seed(120))]
+    #![proptest_config(fixed_seed(50))]
 
     #[test]
     fn compaction_keeps_the_last_value_of_each_key_and_shows_no_deleted_or_aborted_record(steps in steps()) {

@@ -83,7 +83,7 @@ impl History {
     }
 
     fn append(&mut self) {
-        let records: Vec<_> = (0..1 + self.dice.below(3))
+        let records: Vec<_> = (0..=self.dice.below(3))
             .map(|_| {
                 self.values += 1;
                 let key = self.dice.below(5);
