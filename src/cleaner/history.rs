@@ -14,7 +14,8 @@ use crate::state::producers::{EndedTransaction, ProducerStates};
 /// transaction look committed, and then they would replace committed ones.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// The aborted transactions with batches that end at or above the log start offset, in the order of their markers.
+    /// The aborted transactions, in the order of their markers. Also those below the log start offset, which Kafka leaves out: if it
+    /// keeps their records in the first segment, and removes the marker, they look like those of an open transaction.
     pub(super) aborted: Vec<AbortedTransaction>,
     /// The producers as of the end of the log.
     pub(super) producers: ProducerStates,
@@ -52,9 +53,7 @@ impl History {
                     return Ok(());
                 }
                 let before = ended_at.insert(header.producer_id, header.last_offset).unwrap_or(-1);
-                if let Some(ended) = ended.filter(|ended| ended.is_aborted)
-                    && ended.last_offset >= log.log_start_offset()
-                {
+                if let Some(ended) = ended.filter(|ended| ended.is_aborted) {
                     history.aborted.push(entry(ended, before, &indexed));
                 }
                 Ok(())

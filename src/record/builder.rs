@@ -285,6 +285,7 @@ fn too_large(found: String) -> Error {
 }
 
 /// Writes the 61 bytes of the header, with the header's own value as the checksum.
+#[inline]
 pub(super) fn write_header(
     bytes: &mut [u8],
     header: &BatchHeader,

@@ -472,3 +472,21 @@ fn a_damaged_batch_is_an_error_and_nothing_changes() {
     // the writer continues
     case.keys(&[2]);
 }
+
+#[test]
+fn an_aborted_transaction_below_the_log_start_does_not_become_an_open_one() {
+    let mut case = Case::new(|_| ());
+    case.in_transaction(7, 0, &[1]);
+    case.end(ABORT, 7);
+    case.in_transaction(7, 1, &[1]);
+    case.end(COMMIT, 7);
+    case.keys(&[2]);
+    case.writer.delete_before(3).unwrap();
+    case.roll();
+    for round in 0..5 {
+        case.compact_again(NOW + round * (RETENTION_MS + 1));
+        assert_eq!(case.log().last_stable_offset().unwrap(), case.writer.log_end_offset());
+        assert_eq!(case.keys_left(), [2]);
+    }
+    assert_eq!(case.markers(), [3]);
+}
