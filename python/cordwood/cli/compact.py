@@ -9,6 +9,7 @@ from cordwood import CompactedSegment, Compaction, LogConfig, LogWriter, plan_co
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.moment import parse_time
 from cordwood.cli.path import parse_path
+from cordwood.cli.progress import elapsed
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.quantities import bytes_in_words
@@ -69,15 +70,16 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
     config = settings(properties, [*implied, *(assignments or [])])
     now_ms = None if now is None else parse_time("--now", now)
     log = opened(context, path)
-    if yes:
-        with LogWriter(path, config=config) as writer:
-            passes = [writer.compact(now_ms, memory)]
-            while passes[-1].is_due and not passes[-1].is_complete:
-                passes.append(writer.compact(now_ms, memory))
-    else:
-        passes = [plan_compaction(log, config, now_ms, memory)]
-        # the error with which a log is not opened for writing
-        LogWriter.plan_recovery(path, config=config)
+    with elapsed(f"compacting {path}" if yes else f"reading {path}"):
+        if yes:
+            with LogWriter(path, config=config) as writer:
+                passes = [writer.compact(now_ms, memory)]
+                while passes[-1].is_due and not passes[-1].is_complete:
+                    passes.append(writer.compact(now_ms, memory))
+        else:
+            passes = [plan_compaction(log, config, now_ms, memory)]
+            # the error with which a log is not opened for writing
+            LogWriter.plan_recovery(path, config=config)
     if json:
         print_json({"path": log.path, "dry_run": not yes, "passes": [_document(one) for one in passes]})
         return
