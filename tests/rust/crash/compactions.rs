@@ -327,19 +327,25 @@ fn power_losses_during_many_compactions_cost_no_last_value() {
 #[test]
 fn no_failed_operation_of_a_compaction_costs_a_last_value() {
     let mut failed = 0;
-    for kind in [FaultKind::InputOutput, FaultKind::NoSpace, FaultKind::ShortWrite] {
+    let kinds = [
+        (FaultKind::InputOutput, false),
+        (FaultKind::NoSpace, false),
+        (FaultKind::NoSpace, true),
+        (FaultKind::ShortWrite, false),
+    ];
+    for (kind, forever) in kinds {
         for at in 0.. {
             let mut rig = Rig::new(0);
             let mut history = History::new(4);
             let before = rig.read(&history.disk.shown().files()).unwrap();
             let end = history.writer.log_end_offset();
-            history.disk.set_fault(Some(Fault { at, kind, forever: false }));
+            history.disk.set_fault(Some(Fault { at, kind, forever }));
             let options = CompactionOptions { now: Some(NOW), dedupe_buffer_bytes: BYTES[2] };
             let compacted = history.writer.compact(&options);
             let is_over = history.disk.fault_is_over();
             history.disk.set_fault(None);
             failed += usize::from(compacted.is_err());
-            let place = || format!("{kind:?} at {at}");
+            let place = || format!("{kind:?} {forever} at {at}");
             let image = history.disk.crash_point().image(Survivors::All);
             rig.check(&image, &before, end, options, &place);
             rig.judge.tally.assert_none();
