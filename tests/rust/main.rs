@@ -122,6 +122,7 @@ mod record {
 mod segment {
     mod damage_in_values;
     mod damaged_lengths;
+    mod moved_batches;
     mod overflowed;
     mod resync_work;
 }
