@@ -21,11 +21,11 @@ use super::record_input::{self, Blob, GivenRecord, GivenRecords};
 use super::recovery::{self, PyRecoveryPlan};
 use super::retention::PyRetentionPlan;
 use super::value_class::value_class;
-use super::{arrow_import, error};
+use super::{arrow_import, async_append, error};
 use crate::arrow::append_stream;
 use crate::error::{Error, Result};
 use crate::state::partition_metadata::TopicId;
-use crate::writer::{Appended, Appender, FlushMode, LogWriter, RecoveryPlan, WriterOptions};
+use crate::writer::{Appended, Appender, FlushMode, LogWriter, RecoveryPlan, Unflushed, WriterOptions};
 
 const NAME: &str = "LogWriter";
 
@@ -114,6 +114,13 @@ impl PyLogWriter {
     ) -> PyResult<T> {
         let open = self.open(py)?;
         enter(py, || append(&open.appender))
+    }
+
+    /// Appends and does not wait for a flush.
+    fn append_unflushed(&self, py: Python<'_>, records: &GivenRecords) -> PyResult<Unflushed> {
+        self.append_with(py, |appender| {
+            records.with(now(), |records| appender.append_many_unflushed(records))
+        })
     }
 
     /// Calls the writer, one thread at a time.
@@ -280,6 +287,31 @@ impl PyLogWriter {
         let records = record_input::records(records)?;
         self.append_with(py, |appender| records.with(now(), |records| appender.append_many(records)))
             .map(Into::into)
+    }
+
+    #[doc = stub_doc!(LogWriter.append_async)]
+    #[pyo3(signature = (value, key=None, headers=LEFT_OUT, timestamp=None),
+        text_signature = "($self, value, key=None, headers=(), timestamp=None)")]
+    fn append_async<'py>(
+        &self,
+        py: Python<'py>,
+        value: Option<&Bound<'_, PyAny>>,
+        key: Option<&Bound<'_, PyAny>>,
+        headers: Defaulted<'_, '_>,
+        timestamp: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let record = GivenRecord::of_fields(value, key, headers, timestamp).map(GivenRecords::one);
+        async_append::awaitable(py, record.and_then(|record| self.append_unflushed(py, &record)))
+    }
+
+    #[doc = stub_doc!(LogWriter.append_many_async)]
+    fn append_many_async<'py>(
+        &self,
+        py: Python<'py>,
+        records: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let records = record_input::records(records);
+        async_append::awaitable(py, records.and_then(|records| self.append_unflushed(py, &records)))
     }
 
     #[doc = stub_doc!(LogWriter.append_arrow)]

@@ -1,8 +1,8 @@
 """`LogWriter`."""
 
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from types import TracebackType
-from typing import Self, final
+from typing import Any, Self, final
 
 from cordwood._stubs.arguments import ArrowStream, Bytes, FilePath, Headers, Settings, Time
 from cordwood._stubs.log import Log
@@ -158,6 +158,34 @@ class LogWriter:
         (0, 2)
         >>> folder.cleanup()
         """
+    def append_async(
+        self,
+        value: Bytes | None,
+        key: Bytes | None = None,
+        headers: Headers = (),
+        timestamp: Time | None = None,
+    ) -> Coroutine[Any, Any, Appended]:
+        """Append as `append`, in an event loop: other tasks run while this one waits for a flush.
+
+        The record is appended by the call, so the order of the calls is the order in the log. `await` waits for the
+        flush, and raises all errors. The tasks that wait share flushes, which run in a thread, one at a time for each
+        event loop and writer. A task that is cancelled while it waits leaves its record in the log. A flush that has
+        begun goes on, also if the event loop is closed, and the interpreter waits for it when it exits.
+
+        *Cost*: as `append` without the flush. The call writes to the page cache, and an append that rolls the log syncs
+        the old segment meanwhile. The `await` of an append that need not wait does not suspend the task.
+        *Errors*: as `append`. If a flush fails, one task raises its `OSError`, and the others a `PoisonedError`.
+
+        >>> import asyncio, tempfile
+        >>> async def main(path):
+        ...     with cw.LogWriter(path) as writer:
+        ...         return await asyncio.gather(*(writer.append_async(f"{n}") for n in range(1000)))  # one flush
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     asyncio.run(main(f"{folder}/orders-0"))[-1].durable
+        True
+        """
+    def append_many_async(self, records: Iterable[Record | Bytes]) -> Coroutine[Any, Any, Appended]:
+        """Append as `append_many`, from an event loop. See `append_async`."""
     def append_arrow(self, table: ArrowStream) -> Appended:
         """Append the rows of an object with `__arrow_c_stream__`: a pyarrow table or reader, a Polars frame, a `Scan`.
 

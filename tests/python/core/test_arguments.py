@@ -5,7 +5,9 @@ The messages of the binding (PyO3) do not, and its `OverflowError` is not an err
 
 from __future__ import annotations
 
+import asyncio
 import decimal
+import functools
 import inspect
 import re
 import shutil
@@ -125,6 +127,24 @@ def on_writer(name: str, **good: Any) -> Callable[[Path], Made]:
     return make
 
 
+def awaited(name: str, **good: Any) -> Callable[[Path], Made]:
+    """A method of a writer whose `await` raises the errors."""
+
+    def make(folder: Path) -> Made:
+        call, _ = on_writer(name)(folder)
+
+        @functools.wraps(call)
+        def run(*values: Any, **named: Any) -> Any:
+            async def main() -> Any:
+                return await call(*values, **named)
+
+            return asyncio.run(main())
+
+        return run, good
+
+    return make
+
+
 def on_index(kind: Any, name: str, **good: Any) -> Callable[[Path], Made]:
     suffix = {
         cw.OffsetIndexWriter: "index",
@@ -177,6 +197,8 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "LogWriter.end_offset_for": on_writer("end_offset_for", epoch=0),
     "LogWriter.append": on_writer("append", value=b"v"),
     "LogWriter.append_many": on_writer("append_many", records=[b"v"]),
+    "LogWriter.append_async": awaited("append_async", value=b"v"),
+    "LogWriter.append_many_async": awaited("append_many_async", records=[b"v"]),
     "LogWriter.append_arrow": on_writer("append_arrow", table=None),
     "LogWriter.append_batches": on_writer("append_batches", raw=b""),
     "LogWriter.wait_durable": on_writer("wait_durable", offset=5),
