@@ -58,6 +58,7 @@ impl Unflushed {
     }
 
     /// A number that the appends of a writer share, and no append of another writer has while they exist.
+    #[cfg(feature = "python")]
     pub(crate) fn writer(&self) -> usize {
         Arc::as_ptr(&self.shared).addr()
     }

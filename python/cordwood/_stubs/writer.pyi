@@ -86,7 +86,8 @@ class LogWriter:
     def recovery(self) -> RecoveryPlan | None:
         """What opening the log changed to recover it; `None` if it changed nothing.
 
-        Each change is also written to the logger `cordwood`, with the level `WARNING` if data was cut, else `INFO`.
+        Each change is also written to the logger `cordwood`, with the level `WARNING` if data was cut, else `INFO`. The
+        logger also gets the warnings of the opening, such as of a log start offset outside the log.
         """
     @property
     def path(self) -> str:
