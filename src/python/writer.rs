@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 
 use super::arguments::{self, Defaulted, LEFT_OUT, epoch, flag, optional};
 use super::config::config_of;
+use super::copy::PyCopyReport;
 use super::enter::{SIGNALS, WARNINGS, enter, unless_exception};
 use super::flush_mode;
 use super::log::PyLog;
@@ -21,7 +22,7 @@ use super::record_input::{self, Blob, GivenRecord, GivenRecords};
 use super::recovery::{self, PyRecoveryPlan};
 use super::retention::PyRetentionPlan;
 use super::value_class::value_class;
-use super::{arrow_import, async_append, error};
+use super::{arrow_import, async_append, copy, error};
 use crate::arrow::append_stream;
 use crate::error::{Error, Result};
 use crate::state::partition_metadata::TopicId;
@@ -39,9 +40,15 @@ value_class! {
 struct Open {
     appender: Appender,
     writer: Mutex<LogWriter>,
+    /// Held while records are removed, and by a backup, which reads all records. Taken before `writer`.
+    removals: Mutex<()>,
 }
 
 impl Open {
+    fn removals(&self) -> MutexGuard<'_, ()> {
+        self.removals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn writer(&self) -> MutexGuard<'_, LogWriter> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -132,6 +139,19 @@ impl PyLogWriter {
         let open = self.open(py)?;
         enter(py, || call(&mut open.writer()))
     }
+
+    /// Calls the writer to remove records, which waits for a backup.
+    fn remove_with<T: Send>(
+        &self,
+        py: Python<'_>,
+        remove: impl FnOnce(&mut LogWriter) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let open = self.open(py)?;
+        enter(py, || {
+            let _removals = open.removals();
+            remove(&mut open.writer())
+        })
+    }
 }
 
 #[pymethods]
@@ -182,7 +202,8 @@ impl PyLogWriter {
         if let Some(plan) = &recovery {
             unless_exception(py, recovery::log(py, plan))?;
         }
-        let open = Open { appender: writer.appender(), writer: Mutex::new(writer) };
+        let open =
+            Open { appender: writer.appender(), writer: Mutex::new(writer), removals: Mutex::default() };
         let state = ArcSwap::from_pointee(State::Open(Arc::new(open)));
         let handle = Handle { state, process: std::process::id() };
         Ok(Self { handle: Arc::new(handle), path, config: config.unbind(), flush_mode, recovery })
@@ -356,26 +377,39 @@ impl PyLogWriter {
     #[doc = stub_doc!(LogWriter.truncate_to)]
     fn truncate_to(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<bool> {
         let offset = arguments::offset("offset", offset)?;
-        self.with_writer(py, |writer| writer.truncate_to(offset))
+        self.remove_with(py, |writer| writer.truncate_to(offset))
     }
 
     #[doc = stub_doc!(LogWriter.truncate_fully_and_start_at)]
     fn truncate_fully_and_start_at(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<()> {
         let offset = arguments::offset("offset", offset)?;
-        self.with_writer(py, |writer| writer.truncate_fully_and_start_at(offset))
+        self.remove_with(py, |writer| writer.truncate_fully_and_start_at(offset))
     }
 
     #[doc = stub_doc!(LogWriter.delete_before)]
     fn delete_before(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<bool> {
         let offset = arguments::offset("offset", offset)?;
-        self.with_writer(py, |writer| writer.delete_before(offset))
+        self.remove_with(py, |writer| writer.delete_before(offset))
     }
 
     #[doc = stub_doc!(LogWriter.apply_retention)]
     #[pyo3(signature = (now=None))]
     fn apply_retention(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<PyRetentionPlan> {
         let now = optional("now", now, arguments::time)?;
-        Ok(self.with_writer(py, |writer| writer.apply_retention(now))?.into())
+        Ok(self.remove_with(py, |writer| writer.apply_retention(now))?.into())
+    }
+
+    #[doc = stub_doc!(LogWriter.backup)]
+    fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<PyCopyReport> {
+        let destination = arguments::path(path)?;
+        let open = self.open(py)?;
+        enter(py, || {
+            let _removals = open.removals();
+            // writes the index entries that are in memory
+            open.writer().reader()?;
+            copy::backup(&self.path, &destination)
+        })
+        .map(Into::into)
     }
 
     #[doc = stub_doc!(LogWriter.reader)]

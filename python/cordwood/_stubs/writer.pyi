@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Any, Self, final
 
 from cordwood._stubs.arguments import ArrowStream, Bytes, FilePath, Headers, Settings, Time
+from cordwood._stubs.copies import CopyReport
 from cordwood._stubs.log import Log
 from cordwood._stubs.plans import RecoveryPlan, RetentionPlan
 from cordwood._stubs.record import Appended, FlushMode, Record
@@ -267,6 +268,29 @@ class LogWriter:
         *now*: as the times of `Log.scan`; by default the present time. `plan_retention` returns the same and deletes
         nothing.
         *Source*: Kafka `UnifiedLog.deleteOldSegments`.
+        """
+    def backup(self, path: FilePath) -> CopyReport:
+        """Copy the log as it is now to *path*, as `cw.copy` does with its defaults. Return what was copied.
+
+        The copy has all records that were appended before the call, byte for byte, and what belongs to them:
+        transactions, producers, leader epochs, the log start offset. It has none that other threads append meanwhile.
+        Calls that remove records, such as `apply_retention`, wait for a backup; appends do not. Positions
+        (`Log.position`) are not copied.
+
+        The copy is a log: `Log`, `LogWriter` and Kafka open it. If a backup was interrupted, the next one to the same
+        path continues it. To the path of a complete one it is a `ConfigError`, unless the log has not changed since.
+
+        *Cost*: reads the whole log, and syncs and reads back the copy.
+        *Errors*: those of `cw.copy`; `ClosedError`.
+
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with cw.LogWriter(f"{folder.name}/orders-0") as writer:
+        ...     appended = writer.append_many(["a", "b"])
+        ...     backup = writer.backup(f"{folder.name}/backup-0")
+        >>> backup.start_offset, backup.end_offset
+        (0, 2)
+        >>> folder.cleanup()
         """
     def reader(self) -> Log:
         """Return a `Log` of the present state, for reading while the writer is open. This is cheap.
