@@ -201,6 +201,7 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "LogWriter.append_many_async": awaited("append_many_async", records=[b"v"]),
     "LogWriter.append_arrow": on_writer("append_arrow", table=None),
     "LogWriter.append_batches": on_writer("append_batches", raw=b""),
+    "LogWriter.backup": on_writer("backup", path="backup-0"),
     "LogWriter.wait_durable": on_writer("wait_durable", offset=5),
     "LogWriter.truncate_to": on_writer("truncate_to", offset=5),
     "LogWriter.truncate_fully_and_start_at": on_writer("truncate_fully_and_start_at", offset=5),
@@ -222,6 +223,10 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "plan_kafka_load": lambda _: (cw.plan_kafka_load, {"path": PLAIN, "clean": True}),
     "rebuild_indexes": lambda _: (cw.rebuild_indexes, {"path": PLAIN}),
     "repair": lambda _: (cw.repair, {"path": PLAIN}),
+    "retention_timer": lambda folder: (
+        cw.retention_timer,
+        {"writer": on_writer("roll")(folder)[0].__self__, "every": 60},  # type: ignore[attr-defined]
+    ),
     "transactions": lambda _: (cw.transactions, {"path": DATA}),
     "verify": lambda _: (cw.verify, {"paths": PLAIN}),
     "classify": lambda _: (cw.classify, {"path": PLAIN}),
@@ -357,7 +362,7 @@ def test_every_public_call_is_tried() -> None:
         "FirstDifference", "FlushMode", "Follow", "KafkaLoad", "LoadAction", "LoadFailure", "LoadWarning", "LoadedFile",
         "LoadedLog", "LoadedSegment", "Location", "LostOffsets", "LostRange", "OffsetGap", "OffsetPosition",
         "OtherForm", "PathInfo", "Position", "RebuildReport", "RebuiltIndex", "RecordPlace", "Records", "RecoveryCut",
-        "RecoveryPlan", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "Scan",
+        "RecoveryPlan", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "RetentionTimer", "Scan",
         "ScanStats", "Segment", "SegmentSplit", "Segments", "Table", "TimestampOffset", "Unprotected",
         "Verification",
     }  # fmt: skip
