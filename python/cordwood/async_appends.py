@@ -9,7 +9,6 @@ import asyncio
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import NoReturn
 
 from cordwood._core import Appended, _Unflushed
@@ -81,9 +80,11 @@ class _Flushes:
             last.wait()
         except BaseException as raised:  # noqa: BLE001  (the tasks raise it)
             error = raised
-        # not of an event loop that was closed
-        with suppress(RuntimeError):
+        try:
             self._loop.call_soon_threadsafe(self._finish, last, error)
+        except RuntimeError:
+            # the event loop was closed
+            self._forget()
 
     def _finish(self, last: _Unflushed, error: BaseException | None) -> None:
         """Wake the tasks whose appends a flush has acknowledged. Start the next flush for the others."""
@@ -101,7 +102,10 @@ class _Flushes:
                 self._waiting.append((append, done))
         if self._waiting:
             self._loop.call_soon(self._start)
-            return
+        else:
+            self._forget()
+
+    def _forget(self) -> None:
         with _State.lock:
             _State.running.pop((self._loop, self._writer), None)
 
