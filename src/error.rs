@@ -181,12 +181,14 @@ pub enum Error {
         source: io::Error,
     },
     /// Another process, or another handle of this one, holds a lock.
-    #[error("{} is locked by {found}; only one writer may use a log at a time", file.display())]
+    #[error("{} is locked by {found}; {rule}", file.display())]
     Locked {
         /// The lock's file.
         file: PathBuf,
         /// The holder, as far as the system reports it.
         found: String,
+        /// What the lock is for.
+        rule: &'static str,
     },
     /// An earlier write or flush failed, so the state of the disk is not known and the handle accepts no more writes. Open
     /// the log again: recovery keeps all acknowledged records.

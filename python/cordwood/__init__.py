@@ -115,6 +115,7 @@ from cordwood.types import TimestampType
 if TYPE_CHECKING:
     from cordwood.config import LogConfig
     from cordwood.follow import Follow
+    from cordwood.retention import RetentionTimer, retention_timer
 
 __all__ = [
     "AbortedTransaction",
@@ -183,6 +184,7 @@ __all__ = [
     "RepairPlan",
     "Replica",
     "RetentionPlan",
+    "RetentionTimer",
     "Scan",
     "ScanStats",
     "Segment",
@@ -214,6 +216,7 @@ __all__ = [
     "plan_retention",
     "rebuild_indexes",
     "repair",
+    "retention_timer",
     "transactions",
     "verify",
 ]
@@ -223,7 +226,12 @@ Mapping.register(LogDir)
 Sequence.register(Segments)
 
 
-_MODULES = {"Follow": "cordwood.follow", "LogConfig": "cordwood.config"}
+_MODULES = {
+    "Follow": "cordwood.follow",
+    "LogConfig": "cordwood.config",
+    "RetentionTimer": "cordwood.retention",
+    "retention_timer": "cordwood.retention",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (any name)

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 # `X as X`: in a stub Jedi ignores other imports, although `__all__` lists the names
 from cordwood._stubs.arguments import FilePath, PropertySource
+from cordwood._stubs.async_appends import _Unflushed as _Unflushed
 from cordwood._stubs.cat import _scan_logs as _scan_logs
 from cordwood._stubs.cat import _Zone as _Zone
 from cordwood._stubs.copies import CopyReport as CopyReport
@@ -189,6 +190,7 @@ __all__ = [
     "_Stream",
     "_Task",
     "_TaskReader",
+    "_Unflushed",
     "_Zone",
     "__version__",
     "_has_segments",

@@ -13,6 +13,7 @@ include!(concat!(env!("OUT_DIR"), "/stub_doc.rs"));
 mod arguments;
 mod arrow_export;
 mod arrow_import;
+mod async_append;
 mod cat;
 mod config;
 mod copy;
@@ -66,6 +67,8 @@ mod core_module {
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 
+    #[pymodule_export]
+    use super::async_append::PyUnflushed;
     #[pymodule_export]
     use super::cat::scan_logs;
     #[pymodule_export]

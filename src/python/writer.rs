@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 
 use super::arguments::{self, Defaulted, LEFT_OUT, epoch, flag, optional};
 use super::config::config_of;
+use super::copy::PyCopyReport;
 use super::enter::{SIGNALS, WARNINGS, enter, unless_exception};
 use super::flush_mode;
 use super::log::PyLog;
@@ -21,11 +22,11 @@ use super::record_input::{self, Blob, GivenRecord, GivenRecords};
 use super::recovery::{self, PyRecoveryPlan};
 use super::retention::PyRetentionPlan;
 use super::value_class::value_class;
-use super::{arrow_import, error};
+use super::{arrow_import, async_append, copy, error};
 use crate::arrow::append_stream;
 use crate::error::{Error, Result};
 use crate::state::partition_metadata::TopicId;
-use crate::writer::{Appended, Appender, FlushMode, LogWriter, RecoveryPlan, WriterOptions};
+use crate::writer::{Appended, Appender, FlushMode, LogWriter, RecoveryPlan, Unflushed, WriterOptions};
 
 const NAME: &str = "LogWriter";
 
@@ -39,9 +40,15 @@ value_class! {
 struct Open {
     appender: Appender,
     writer: Mutex<LogWriter>,
+    /// Held while records are removed, and by a backup, which reads all records. Taken before `writer`.
+    removals: Mutex<()>,
 }
 
 impl Open {
+    fn removals(&self) -> MutexGuard<'_, ()> {
+        self.removals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn writer(&self) -> MutexGuard<'_, LogWriter> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,6 +123,13 @@ impl PyLogWriter {
         enter(py, || append(&open.appender))
     }
 
+    /// Appends and does not wait for a flush.
+    fn append_unflushed(&self, py: Python<'_>, records: &GivenRecords) -> PyResult<Unflushed> {
+        self.append_with(py, |appender| {
+            records.with(now(), |records| appender.append_many_unflushed(records))
+        })
+    }
+
     /// Calls the writer, one thread at a time.
     fn with_writer<T: Send>(
         &self,
@@ -124,6 +138,19 @@ impl PyLogWriter {
     ) -> PyResult<T> {
         let open = self.open(py)?;
         enter(py, || call(&mut open.writer()))
+    }
+
+    /// Calls the writer to remove records, which waits for a backup.
+    fn remove_with<T: Send>(
+        &self,
+        py: Python<'_>,
+        remove: impl FnOnce(&mut LogWriter) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let open = self.open(py)?;
+        enter(py, || {
+            let _removals = open.removals();
+            remove(&mut open.writer())
+        })
     }
 }
 
@@ -175,7 +202,8 @@ impl PyLogWriter {
         if let Some(plan) = &recovery {
             unless_exception(py, recovery::log(py, plan))?;
         }
-        let open = Open { appender: writer.appender(), writer: Mutex::new(writer) };
+        let open =
+            Open { appender: writer.appender(), writer: Mutex::new(writer), removals: Mutex::default() };
         let state = ArcSwap::from_pointee(State::Open(Arc::new(open)));
         let handle = Handle { state, process: std::process::id() };
         Ok(Self { handle: Arc::new(handle), path, config: config.unbind(), flush_mode, recovery })
@@ -282,6 +310,31 @@ impl PyLogWriter {
             .map(Into::into)
     }
 
+    #[doc = stub_doc!(LogWriter.append_async)]
+    #[pyo3(signature = (value, key=None, headers=LEFT_OUT, timestamp=None),
+        text_signature = "($self, value, key=None, headers=(), timestamp=None)")]
+    fn append_async<'py>(
+        &self,
+        py: Python<'py>,
+        value: Option<&Bound<'_, PyAny>>,
+        key: Option<&Bound<'_, PyAny>>,
+        headers: Defaulted<'_, '_>,
+        timestamp: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let record = GivenRecord::of_fields(value, key, headers, timestamp).map(GivenRecords::one);
+        async_append::awaitable(py, record.and_then(|record| self.append_unflushed(py, &record)))
+    }
+
+    #[doc = stub_doc!(LogWriter.append_many_async)]
+    fn append_many_async<'py>(
+        &self,
+        py: Python<'py>,
+        records: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let records = record_input::records(records);
+        async_append::awaitable(py, records.and_then(|records| self.append_unflushed(py, &records)))
+    }
+
     #[doc = stub_doc!(LogWriter.append_arrow)]
     fn append_arrow(&self, py: Python<'_>, table: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
         // before the stream is taken out of its capsule
@@ -324,26 +377,39 @@ impl PyLogWriter {
     #[doc = stub_doc!(LogWriter.truncate_to)]
     fn truncate_to(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<bool> {
         let offset = arguments::offset("offset", offset)?;
-        self.with_writer(py, |writer| writer.truncate_to(offset))
+        self.remove_with(py, |writer| writer.truncate_to(offset))
     }
 
     #[doc = stub_doc!(LogWriter.truncate_fully_and_start_at)]
     fn truncate_fully_and_start_at(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<()> {
         let offset = arguments::offset("offset", offset)?;
-        self.with_writer(py, |writer| writer.truncate_fully_and_start_at(offset))
+        self.remove_with(py, |writer| writer.truncate_fully_and_start_at(offset))
     }
 
     #[doc = stub_doc!(LogWriter.delete_before)]
     fn delete_before(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<bool> {
         let offset = arguments::offset("offset", offset)?;
-        self.with_writer(py, |writer| writer.delete_before(offset))
+        self.remove_with(py, |writer| writer.delete_before(offset))
     }
 
     #[doc = stub_doc!(LogWriter.apply_retention)]
     #[pyo3(signature = (now=None))]
     fn apply_retention(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<PyRetentionPlan> {
         let now = optional("now", now, arguments::time)?;
-        Ok(self.with_writer(py, |writer| writer.apply_retention(now))?.into())
+        Ok(self.remove_with(py, |writer| writer.apply_retention(now))?.into())
+    }
+
+    #[doc = stub_doc!(LogWriter.backup)]
+    fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<PyCopyReport> {
+        let destination = arguments::path(path)?;
+        let open = self.open(py)?;
+        enter(py, || {
+            let _removals = open.removals();
+            // writes the index entries that are in memory
+            open.writer().reader()?;
+            copy::backup(&self.path, &destination)
+        })
+        .map(Into::into)
     }
 
     #[doc = stub_doc!(LogWriter.reader)]

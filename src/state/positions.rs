@@ -63,7 +63,7 @@ impl CommittedOffset {
     /// [`Error::Locked`] if another commit takes longer than 10 seconds; [`Error::Io`]: the old or the new contents are committed.
     pub(crate) fn write(self, partition: &Directory, name: &str) -> Result<()> {
         let folder = partition.folder(POSITIONS)?;
-        let _lock = Lock::wait_exclusive(&folder, LOCK)?;
+        let _lock = Lock::wait_exclusive(&folder, LOCK, "commits of positions take turns: commit again")?;
         if folder.identity_of(name)?.is_none() {
             // a process that was killed may have created the directory, and not synced its name
             partition.sync()?;

@@ -16,7 +16,7 @@ use crate::record::{
 /// *Concurrency*: `Send + Sync + Clone`. Appends of many threads share one sync (group commit).
 #[derive(Debug, Clone)]
 pub struct Appender {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl Appender {
@@ -165,7 +165,7 @@ impl Partition {
         }
     }
 
-    fn append_records(&mut self, records: &[NewRecord<'_>]) -> Result<Appended> {
+    pub(super) fn append_records(&mut self, records: &[NewRecord<'_>]) -> Result<Appended> {
         let validation = self.validation(Origin::Leader, (self.clock)());
         let is_compressed = !matches!(validation.codec, None | Some(Codec::None));
         // incompressible data grows by less than this under every codec

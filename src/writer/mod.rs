@@ -19,6 +19,7 @@ mod producers;
 mod recovery;
 mod restart;
 mod truncate;
+mod unflushed;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -48,6 +49,7 @@ use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::LeaderEpochs;
 pub use crate::state::partition_metadata::TopicId;
 use crate::types::Interrupt;
+pub use unflushed::Unflushed;
 
 /// The end offset and the bytes of both indexes that recovery computes for the last segment of a log. For a benchmark: it drops
 /// nothing from the page cache and writes nothing.
@@ -58,6 +60,9 @@ pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Ve
     let indexes = scanned.into_indexes();
     Ok((end_offset, [indexes.offset_index, indexes.time_index]))
 }
+
+/// For how long, and for how many bytes, a flush waits for more appends; `None`: it begins at once.
+type FlushWait = Option<(Duration, u64)>;
 
 /// The state that a writer shares with its appenders.
 #[derive(Debug)]
@@ -441,7 +446,7 @@ impl Shared {
     }
 
     /// Returns once everything below `offset` is durable. `truncations`: the number of truncations when the log reached `offset`.
-    fn wait_durable(&self, offset: i64, truncations: u64, wait: Option<(Duration, u64)>) -> Result<()> {
+    fn wait_durable(&self, offset: i64, truncations: u64, wait: FlushWait) -> Result<()> {
         self.commit.wait_durable(offset, truncations, wait, self.interrupt, || {
             let unsynced = self.lock_unpoisoned()?.unsynced();
             if !seeded_bugs::is(SeededBug::AckBeforeFsync) {
@@ -460,23 +465,29 @@ impl Shared {
     /// Waits as the flush mode requires before an append returns. Returns true if its records are durable.
     fn await_flush(&self, appended: &Appended, truncations: u64) -> Result<bool> {
         let end = appended.last_offset + 1;
+        if let Some(wait) = self.flush_due(end) {
+            self.wait_durable(end, truncations, wait)?;
+        }
+        Ok(self.commit.durable() >= end)
+    }
+
+    /// How an append up to `end` waits for a flush; `None` if the flush mode acknowledges it without one. Called once an append.
+    fn flush_due(&self, end: i64) -> Option<FlushWait> {
         match self.flush {
-            FlushMode::None => {}
-            FlushMode::Always => self.wait_durable(end, truncations, None)?,
-            FlushMode::Group { ms, bytes } => {
-                self.wait_durable(end, truncations, Some((Duration::from_millis(ms), bytes)))?;
-            }
+            FlushMode::None => None,
+            FlushMode::Always => Some(None),
+            FlushMode::Group { ms, bytes } => Some(Some((Duration::from_millis(ms), bytes))),
             FlushMode::Interval { messages, ms } => {
                 let mut last_sync = self.last_sync.lock().unwrap_or_else(PoisonError::into_inner);
                 let unsynced = u64::try_from(end - self.commit.durable()).unwrap_or(0);
                 let elapsed_ms = u64::try_from(last_sync.elapsed().as_millis()).unwrap_or(u64::MAX);
-                if messages.is_some_and(|max| unsynced >= max) || ms.is_some_and(|max| elapsed_ms >= max) {
+                let is_due =
+                    messages.is_some_and(|max| unsynced >= max) || ms.is_some_and(|max| elapsed_ms >= max);
+                is_due.then(|| {
                     *last_sync = Instant::now();
-                    drop(last_sync);
-                    self.wait_durable(end, truncations, None)?;
-                }
+                    None
+                })
             }
         }
-        Ok(self.commit.durable() >= end)
     }
 }

@@ -1,10 +1,11 @@
 """`LogWriter`."""
 
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from types import TracebackType
-from typing import Self, final
+from typing import Any, Self, final
 
 from cordwood._stubs.arguments import ArrowStream, Bytes, FilePath, Headers, Settings, Time
+from cordwood._stubs.copies import CopyReport
 from cordwood._stubs.log import Log
 from cordwood._stubs.plans import RecoveryPlan, RetentionPlan
 from cordwood._stubs.record import Appended, FlushMode, Record
@@ -86,7 +87,8 @@ class LogWriter:
     def recovery(self) -> RecoveryPlan | None:
         """What opening the log changed to recover it; `None` if it changed nothing.
 
-        Each change is also written to the logger `cordwood`, with the level `WARNING` if data was cut, else `INFO`.
+        Each change is also written to the logger `cordwood`, with the level `WARNING` if data was cut, else `INFO`. The
+        logger also gets the warnings of the opening, such as of a log start offset outside the log.
         """
     @property
     def path(self) -> str:
@@ -158,6 +160,34 @@ class LogWriter:
         (0, 2)
         >>> folder.cleanup()
         """
+    def append_async(
+        self,
+        value: Bytes | None,
+        key: Bytes | None = None,
+        headers: Headers = (),
+        timestamp: Time | None = None,
+    ) -> Coroutine[Any, Any, Appended]:
+        """Append as `append`, in an event loop: other tasks run while this one waits for a flush.
+
+        The record is appended by the call, so the order of the calls is the order in the log. `await` waits for the
+        flush, and raises all errors. The tasks that wait share flushes, which run in a thread, one at a time for each
+        event loop and writer. A task that is cancelled while it waits leaves its record in the log. A flush that has
+        begun goes on, also if the event loop is closed, and the interpreter waits for it when it exits.
+
+        *Cost*: as `append` without the flush. The call writes to the page cache, and an append that rolls the log syncs
+        the old segment meanwhile. The `await` of an append that need not wait does not suspend the task.
+        *Errors*: as `append`. If a flush fails, one task raises its `OSError`, and the others a `PoisonedError`.
+
+        >>> import asyncio, tempfile
+        >>> async def main(path):
+        ...     with cw.LogWriter(path) as writer:
+        ...         return await asyncio.gather(*(writer.append_async(f"{n}") for n in range(1000)))  # one flush
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     asyncio.run(main(f"{folder}/orders-0"))[-1].durable
+        True
+        """
+    def append_many_async(self, records: Iterable[Record | Bytes]) -> Coroutine[Any, Any, Appended]:
+        """Append as `append_many`, from an event loop. See `append_async`."""
     def append_arrow(self, table: ArrowStream) -> Appended:
         """Append the rows of an object with `__arrow_c_stream__`: a pyarrow table or reader, a Polars frame, a `Scan`.
 
@@ -238,6 +268,29 @@ class LogWriter:
         *now*: as the times of `Log.scan`; by default the present time. `plan_retention` returns the same and deletes
         nothing.
         *Source*: Kafka `UnifiedLog.deleteOldSegments`.
+        """
+    def backup(self, path: FilePath) -> CopyReport:
+        """Copy the log as it is now to *path*, as `cw.copy` does with its defaults. Return what was copied.
+
+        The copy has all records that were appended before the call, byte for byte, and what belongs to them:
+        transactions, producers, leader epochs, the log start offset. It has none that other threads append meanwhile.
+        Calls that remove records, such as `apply_retention`, wait for a backup; appends do not. Positions
+        (`Log.position`) are not copied.
+
+        The copy is a log: `Log`, `LogWriter` and Kafka open it. If a backup was interrupted, the next one to the same
+        path continues it. To the path of a complete one it is a `ConfigError`, unless the log has not changed since.
+
+        *Cost*: reads the whole log, and syncs and reads back the copy.
+        *Errors*: those of `cw.copy`; `ClosedError`.
+
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with cw.LogWriter(f"{folder.name}/orders-0") as writer:
+        ...     appended = writer.append_many(["a", "b"])
+        ...     backup = writer.backup(f"{folder.name}/backup-0")
+        >>> backup.start_offset, backup.end_offset
+        (0, 2)
+        >>> folder.cleanup()
         """
     def reader(self) -> Log:
         """Return a `Log` of the present state, for reading while the writer is open. This is cheap.
