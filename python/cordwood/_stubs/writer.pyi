@@ -167,7 +167,7 @@ class LogWriter:
         headers: Headers = (),
         timestamp: Time | None = None,
     ) -> Coroutine[Any, Any, Appended]:
-        """Append as `append`, in an event loop: other tasks run while this one waits for a flush.
+        """Append as `append`, in an event loop of asyncio: other tasks run while this one waits.
 
         The record is appended by the call, so the order of the calls is the order in the log. `await` waits for the
         flush, and raises all errors. The tasks that wait share flushes, which run in a thread, one at a time for each
