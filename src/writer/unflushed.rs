@@ -80,7 +80,8 @@ impl Unflushed {
         self.shared.wait_durable(self.appended.last_offset + 1, self.truncations, wait)
     }
 
-    /// What was appended, and whether it is durable now. Does not wait.
+    /// What was appended, and whether it is durable now. Does not wait. If the records were truncated meanwhile, it is not known
+    /// whether `durable` is about them or about those in their place.
     ///
     /// # Errors
     /// [`Error::Poisoned`] if the append had to wait. [`Error::Forked`] in a

@@ -31,9 +31,9 @@ class LogWriter:
       not.
     - `"none"`: only `flush()`, a roll and `close()` make records durable.
 
-    Threads may share a `LogWriter`. `close()`, or the end of a `with` block, closes the log cleanly. A log that was not
-    closed is recovered at the next opening. In a forked child every method raises a `ForkedHandleError`. Pickling
-    raises a `TypeError`.
+    Threads and event loops may share a `LogWriter`. `close()`, or the end of a `with` block, closes the log cleanly. A
+    log that was not closed is recovered at the next opening. In a forked child every method raises a
+    `ForkedHandleError`. Pickling raises a `TypeError`.
 
     Signal handlers run while an append waits for other appends or for a flush of another thread: Ctrl-C raises
     `KeyboardInterrupt` within a tenth of a second. The records are appended then, but may not be durable.
@@ -167,15 +167,16 @@ class LogWriter:
         headers: Headers = (),
         timestamp: Time | None = None,
     ) -> Coroutine[Any, Any, Appended]:
-        """Append as `append`, in an event loop: other tasks run while this one waits for a flush.
+        """Append as `append`, in an event loop of asyncio: other tasks run while this one waits.
 
         The record is appended by the call, so the order of the calls is the order in the log. `await` waits for the
         flush, and raises all errors. The tasks that wait share flushes, which run in a thread, one at a time for each
         event loop and writer. A task that is cancelled while it waits leaves its record in the log. A flush that has
         begun goes on, also if the event loop is closed, and the interpreter waits for it when it exits.
 
-        *Cost*: as `append` without the flush. The call writes to the page cache, and an append that rolls the log syncs
-        the old segment meanwhile. The `await` of an append that need not wait does not suspend the task.
+        *Cost*: as `append` without the flush. The call writes to the page cache. It syncs the old segment if it rolls
+        the log, and waits for a call of another thread that changes segments, such as `roll` or `apply_retention`. The
+        `await` of an append that need not wait does not suspend the task.
         *Errors*: as `append`. If a flush fails, one task raises its `OSError`, and the others a `PoisonedError`.
 
         >>> import asyncio, tempfile

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import random
 import threading
 import warnings
 from collections.abc import Coroutine
@@ -158,6 +159,42 @@ def test_a_truncation_ends_the_wait_for_the_records_that_it_removes(path: Path) 
     with cw.LogWriter(path, flush=HELD) as writer:
         asyncio.run(main(writer))
     assert values(path) == [b"b"]
+
+
+async def act(writer: cw.LogWriter, choose: random.Random) -> tuple[list[bytes], list[bytes]]:
+    """Append, truncate, cancel and let tasks run, at random. Return the records that are left, and the durable ones."""
+    left: list[bytes] = []
+    waits: list[tuple[bytes, asyncio.Task[cw.Appended]]] = []
+    for number in range(300):
+        match choose.choice("aaaaaatwwc"):
+            case "a":
+                left.append(b"%d" % number)
+                waits.append((left[-1], asyncio.create_task(writer.append_async(left[-1]))))
+            case "t" if choose.random() < 0.3:
+                writer.truncate_to(end := choose.randrange(len(left) + 1))
+                del left[end:]
+            case "w":
+                await asyncio.sleep(0)
+            case "c" if waits:
+                choose.choice(waits)[1].cancel()
+    await turns()
+    await asyncio.to_thread(writer.roll)
+    ended = await asyncio.wait_for(asyncio.gather(*(task for _, task in waits), return_exceptions=True), 60)
+    pairs = zip(waits, ended, strict=True)
+    return left, [value for (value, _), one in pairs if isinstance(one, cw.Appended) and one.durable]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("flush", ["always", HELD, cw.FlushMode.group(ms=1), cw.FlushMode.interval(messages=7)])
+def test_every_wait_ends_whatever_is_appended_truncated_and_cancelled(
+    path: Path, seed: int, flush: str | cw.FlushMode
+) -> None:
+    with cw.LogWriter(path, config=cw.LogConfig(segment_bytes=2000), flush=flush) as writer:
+        left, durable = asyncio.run(act(writer, random.Random(seed)))
+        assert writer.durable_offset == writer.log_end_offset == len(left)
+    assert values(path) == left
+    assert len(durable) >= 20
+    assert async_appends._State.running == {}  # noqa: SLF001
 
 
 def test_errors_are_raised_by_the_await(path: Path) -> None:
