@@ -52,6 +52,7 @@ mod split;
 mod value_class;
 mod verify;
 mod writer;
+mod writer_options;
 mod zone;
 
 use pyo3::prelude::*;

@@ -11,21 +11,20 @@ use arc_swap::ArcSwap;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::arguments::{self, Defaulted, LEFT_OUT, epoch, flag, optional};
+use super::arguments::{self, Defaulted, LEFT_OUT, flag, optional};
 use super::config::config_of;
 use super::copy::PyCopyReport;
-use super::enter::{SIGNALS, WARNINGS, enter, unless_exception};
-use super::flush_mode;
+use super::enter::{SIGNALS, enter, unless_exception};
 use super::log::PyLog;
 use super::record::now;
 use super::record_input::{self, Blob, GivenRecord, GivenRecords};
 use super::recovery::{self, PyRecoveryPlan};
 use super::retention::PyRetentionPlan;
 use super::value_class::value_class;
+use super::writer_options::Given;
 use super::{arrow_import, async_append, copy, error};
 use crate::arrow::append_stream;
 use crate::error::{Error, Result};
-use crate::state::partition_metadata::TopicId;
 use crate::writer::{Appended, Appender, FlushMode, LogWriter, RecoveryPlan, Unflushed, WriterOptions};
 
 const NAME: &str = "LogWriter";
@@ -171,30 +170,9 @@ impl PyLogWriter {
         leader_epoch: Option<&Bound<'_, PyAny>>,
         producer_id_expiration_ms: Defaulted<'_, '_>,
     ) -> PyResult<Self> {
-        let id = |name, given: &Bound<'_, PyAny>| {
-            let id = arguments::text(name, "a str of 22 letters, as Kafka prints a topic's id", given)?;
-            id.parse::<TopicId>().map_err(|wrong| error::to_python(py, wrong))
-        };
         let path = arguments::path(path)?;
-        let defaults = WriterOptions::default();
-        let config = match config {
-            Some(config) => config,
-            None => py.import("cordwood.config")?.getattr("LogConfig")?.call0()?,
-        };
-        let options = WriterOptions {
-            config: config_of(Some(&config))?,
-            flush: flush.or("flush", defaults.flush, flush_mode::flush)?,
-            topic_id: optional("topic_id", topic_id, id)?,
-            leader_epoch: optional("leader_epoch", leader_epoch, epoch)?,
-            producer_id_expiration_ms: producer_id_expiration_ms.or(
-                "producer_id_expiration_ms",
-                defaults.producer_id_expiration_ms,
-                |name, given| arguments::whole(name, "a whole number of ms, 1 or more", given),
-            )?,
-            interrupt: SIGNALS,
-            on_warning: WARNINGS,
-            ..defaults
-        };
+        let given = Given { config, flush, topic_id, leader_epoch, producer_id_expiration_ms };
+        let (options, config) = given.options(py)?;
         let flush_mode = options.flush;
         let writer = enter(py, || LogWriter::open(path, &options))?;
         let path = writer.path().to_owned();

@@ -6,6 +6,7 @@
 //!   (cloned: appends)                     └─ GroupCommit      which thread syncs, and the durable offset
 //! ```
 
+mod acknowledgement;
 mod appended;
 mod appender;
 mod close;
@@ -23,7 +24,7 @@ mod unflushed;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub use appended::Appended;
 pub use appender::Appender;
@@ -39,7 +40,6 @@ pub(crate) use recovery::{QUARANTINE, Quarantined, finish_replacement, replaced}
 
 use crate::config::LogConfig;
 use crate::error::{Error, IoAction, Result};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, PartitionLocks, forks, forks_now};
 use crate::log::live_segments::LiveSegments;
 use crate::log::retention::{self, RetentionPlan};
@@ -60,9 +60,6 @@ pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Ve
     let indexes = scanned.into_indexes();
     Ok((end_offset, [indexes.offset_index, indexes.time_index]))
 }
-
-/// For how long, and for how many bytes, a flush waits for more appends; `None`: it begins at once.
-type FlushWait = Option<(Duration, u64)>;
 
 /// The state that a writer shares with its appenders.
 #[derive(Debug)]
@@ -443,51 +440,5 @@ impl Shared {
         self.commit.check()?;
         partition.check_open()?;
         Ok(partition)
-    }
-
-    /// Returns once everything below `offset` is durable. `truncations`: the number of truncations when the log reached `offset`.
-    fn wait_durable(&self, offset: i64, truncations: u64, wait: FlushWait) -> Result<()> {
-        self.commit.wait_durable(offset, truncations, wait, self.interrupt, || {
-            let unsynced = self.lock_unpoisoned()?.unsynced();
-            if !seeded_bugs::is(SeededBug::AckBeforeFsync) {
-                let synced = unsynced.file.sync();
-                if seeded_bugs::is(SeededBug::FsyncRetriedAfterError) && synced.is_err() {
-                    unsynced.file.sync()?;
-                } else {
-                    synced?;
-                }
-            }
-            self.lock_unpoisoned()?.note_synced(&unsynced)?;
-            Ok(unsynced.log_end_offset)
-        })
-    }
-
-    /// Waits as the flush mode requires before an append returns. Returns true if its records are durable.
-    fn await_flush(&self, appended: &Appended, truncations: u64) -> Result<bool> {
-        let end = appended.last_offset + 1;
-        if let Some(wait) = self.flush_due(end) {
-            self.wait_durable(end, truncations, wait)?;
-        }
-        Ok(self.commit.durable() >= end)
-    }
-
-    /// How an append up to `end` waits for a flush; `None` if the flush mode acknowledges it without one. Called once an append.
-    fn flush_due(&self, end: i64) -> Option<FlushWait> {
-        match self.flush {
-            FlushMode::None => None,
-            FlushMode::Always => Some(None),
-            FlushMode::Group { ms, bytes } => Some(Some((Duration::from_millis(ms), bytes))),
-            FlushMode::Interval { messages, ms } => {
-                let mut last_sync = self.last_sync.lock().unwrap_or_else(PoisonError::into_inner);
-                let unsynced = u64::try_from(end - self.commit.durable()).unwrap_or(0);
-                let elapsed_ms = u64::try_from(last_sync.elapsed().as_millis()).unwrap_or(u64::MAX);
-                let is_due =
-                    messages.is_some_and(|max| unsynced >= max) || ms.is_some_and(|max| elapsed_ms >= max);
-                is_due.then(|| {
-                    *last_sync = Instant::now();
-                    None
-                })
-            }
-        }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Appended, Appender, FlushWait, Shared};
+use super::acknowledgement::FlushWait;
+use super::{Appended, Appender, Shared};
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
