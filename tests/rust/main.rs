@@ -140,8 +140,10 @@ mod writer {
     mod indexes;
     mod log_writer;
     mod missing;
+    mod named_producers;
     mod places;
     mod producer_snapshots;
     mod producers;
     mod recovery_plan;
+    mod transactions;
 }
