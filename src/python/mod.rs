@@ -37,6 +37,7 @@ mod names;
 mod plan;
 mod plan_reader;
 mod position;
+mod producer;
 mod profile;
 mod rebuild;
 mod record;
@@ -48,6 +49,7 @@ mod retention;
 mod scan;
 mod segment;
 mod split;
+mod transaction;
 mod value_class;
 mod verify;
 mod writer;
@@ -111,6 +113,8 @@ mod core_module {
     #[pymodule_export]
     use super::position::{PyCommittedOffset, PyPosition};
     #[pymodule_export]
+    use super::producer::PyProducer;
+    #[pymodule_export]
     use super::profile::PyProfiler;
     #[pymodule_export]
     use super::rebuild::{PyDerivedFile, PyRebuildReport, rebuild_indexes};
@@ -136,6 +140,8 @@ mod core_module {
     use super::segment::{PySegment, PySegments};
     #[pymodule_export]
     use super::split::{PyPlannedSegment, PySplit};
+    #[pymodule_export]
+    use super::transaction::PyTransaction;
     #[pymodule_export]
     use super::verify::{PyFinding, PyUnprotected, PyVerification, verify};
     #[pymodule_export]
