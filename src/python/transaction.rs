@@ -12,6 +12,7 @@ use super::record::now;
 use super::record_input::{self, GivenRecord, GivenRecords};
 use super::writer::{Handle, PyAppended};
 use crate::error::Result;
+use crate::record::control::ControlType;
 use crate::writer::{Transaction, TransactionVersion};
 
 #[doc = stub_doc!(Transaction)]
@@ -49,6 +50,16 @@ impl PyTransaction {
         // the writer is not closed meanwhile; in a forked child, the thread that holds the lock may not exist
         let _open = self.handle.writer(py)?;
         enter(py, || call(&mut self.lock()))
+    }
+
+    /// Ends the transaction, without its lock while it waits for the disk: the handler of a signal may use the transaction.
+    fn end(&self, py: Python<'_>, control_type: ControlType) -> PyResult<PyAppended> {
+        let _open = self.handle.writer(py)?;
+        enter(py, || {
+            let ended = self.lock().write_end(control_type)?;
+            ended.acknowledge()
+        })
+        .map(Into::into)
     }
 
     fn append_given(&self, py: Python<'_>, records: &GivenRecords) -> PyResult<PyAppended> {
@@ -121,12 +132,12 @@ impl PyTransaction {
 
     #[doc = stub_doc!(Transaction.commit)]
     fn commit(&self, py: Python<'_>) -> PyResult<PyAppended> {
-        self.call(py, Transaction::commit).map(Into::into)
+        self.end(py, ControlType::Commit)
     }
 
     #[doc = stub_doc!(Transaction.abort)]
     fn abort(&self, py: Python<'_>) -> PyResult<PyAppended> {
-        self.call(py, Transaction::abort).map(Into::into)
+        self.end(py, ControlType::Abort)
     }
 
     fn __enter__(this: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
@@ -144,12 +155,14 @@ impl PyTransaction {
     ) -> PyResult<()> {
         let _ = (exc_value, traceback);
         let is_failed = exc_type.is_some();
-        let ended = self.call(py, |transaction| match (transaction.is_open(), is_failed) {
+        let ended = match self.is_open(py) {
+            Ok(true) => {
+                self.end(py, if is_failed { ControlType::Abort } else { ControlType::Commit }).map(drop)
+            }
             // it was ended in the block
-            (false, _) => Ok(()),
-            (true, false) => transaction.commit().map(drop),
-            (true, true) => transaction.abort().map(drop),
-        });
+            Ok(false) => Ok(()),
+            Err(closed) => Err(closed),
+        };
         // the exception that ended the block is not replaced by the error of the abort
         if is_failed { Ok(()) } else { ended }
     }

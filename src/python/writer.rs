@@ -320,7 +320,7 @@ impl PyLogWriter {
     #[pyo3(signature = (name=None))]
     fn producer(&self, py: Python<'_>, name: Option<&Bound<'_, PyAny>>) -> PyResult<PyProducer> {
         let name = optional("name", name, |argument, given| arguments::text(argument, "a str", given))?;
-        let producer = self.with_writer(py, |writer| writer.producer(name.as_deref()))?;
+        let producer = self.append_with(py, |appender| appender.producer(name.as_deref()))?;
         Ok(PyProducer::new(Arc::clone(&self.handle), self.path.clone(), producer))
     }
 
@@ -335,14 +335,14 @@ impl PyLogWriter {
     ) -> PyResult<PyTransaction> {
         let id = arguments::text("transactional_id", "a str", transactional_id)?;
         let version = version.or("version", TransactionVersion::default(), transaction::version)?;
-        let transaction = self.with_writer(py, |writer| writer.transaction(&id, version))?;
+        let transaction = self.append_with(py, |appender| appender.transaction(&id, version))?;
         Ok(PyTransaction::new(Arc::clone(&self.handle), self.path.clone(), transaction))
     }
 
     #[doc = stub_doc!(LogWriter.abort_transaction)]
     fn abort_transaction(&self, py: Python<'_>, producer_id: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
         let producer_id = arguments::whole("producer_id", "a producer id from 0 to 2^63 - 1", producer_id)?;
-        self.with_writer(py, |writer| writer.abort_transaction(producer_id)).map(Into::into)
+        self.append_with(py, |appender| appender.abort_transaction(producer_id)).map(Into::into)
     }
 
     #[doc = stub_doc!(LogWriter.flush)]

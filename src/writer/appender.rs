@@ -19,7 +19,7 @@ use crate::state::producers::{ProducerEntry, SequenceRange};
 /// *Concurrency*: `Send + Sync + Clone`. Appends of many threads share one sync (group commit).
 #[derive(Debug, Clone)]
 pub struct Appender {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl Appender {

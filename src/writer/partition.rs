@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Appended;
 use super::ends::Ends;
+use super::poison::is_full;
 use super::producers::{Producers, aborted};
 use super::sessions::Sessions;
 use crate::config::LogConfig;
@@ -272,7 +273,11 @@ impl Partition {
         let snapshot = if seeded_bugs::is(SeededBug::NoSnapshotAtRoll) {
             None
         } else {
-            self.producers.stage_snapshot(&self.directory, base_offset)?
+            match self.producers.stage_snapshot(&self.directory, base_offset) {
+                // without it, the next opening reads more batches
+                Err(error) if is_full(&error) => None,
+                staged => staged?,
+            }
         };
         let snapshot = snapshot.map(|staged| (base_offset, staged));
         self.active.write_last_index_entries()?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use super::appender::Producing;
 use super::partition::Partition;
 use super::sessions::Holder;
-use super::{Appended, LogWriter, Shared};
+use super::{Appended, Appender, LogWriter, Shared};
 use crate::error::{Error, Result};
 use crate::record::{NewRecord, sequence_after};
 use crate::state::positions;
@@ -41,6 +41,16 @@ pub struct Producer {
 }
 
 impl LogWriter {
+    /// Returns a producer; see [`Appender::producer`].
+    ///
+    /// # Errors
+    /// Those of [`Appender::producer`].
+    pub fn producer(&self, name: Option<&str>) -> Result<Producer> {
+        self.appender().producer(name)
+    }
+}
+
+impl Appender {
     /// Returns a producer. With a name it is the same one, with its id and its sequences, whenever the log is opened again. Without a
     /// name it is a new one.
     ///
@@ -112,7 +122,7 @@ impl Producer {
     /// and [`Appended::is_duplicate`]. (After an opening and a truncation only the last batch is known, as in Kafka.)
     ///
     /// # Errors
-    /// Those of [`Appender::append`](super::Appender::append); [`Error::RecordTooLarge`] for records that do not fit into one batch;
+    /// Those of [`Appender::append`]; [`Error::RecordTooLarge`] for records that do not fit into one batch;
     /// [`Error::OutOfOrderSequence`] for other sequences; [`Error::InvalidProducerEpoch`] if a newer handle has the name; [`Error::Config`]
     /// for a negative sequence.
     ///

@@ -99,6 +99,7 @@ impl Partition {
     /// A producer id that the log does not have. If it is for a name, the name has it durably when this returns.
     pub(super) fn new_id(&mut self, owner: IdOwner, name: Option<&str>) -> Result<i64> {
         let mut names = self.ids()?.clone();
+        self.producers.remove_expired((self.clock)());
         let range = owner.ids();
         let used = self.producers.ids().chain(names.iter()).chain(self.sessions.by_id.keys().copied());
         let last = used.filter(|id| range.contains(id)).max();
@@ -110,7 +111,7 @@ impl Partition {
         if let Some(name) = name {
             names.retain(|id| self.is_known(id));
             names.insert(owner, name, producer_id);
-            names.write(&self.directory)?;
+            self.ends.commit().or_poison_after_sync(names.write(&self.directory))?;
             self.sessions.ids = Some(names);
         }
         Ok(producer_id)

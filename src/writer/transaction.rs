@@ -7,7 +7,7 @@ use super::appender::Producing;
 use super::partition::Partition;
 use super::producer::upgrade;
 use super::sessions::Holder;
-use super::{Appended, LogWriter, Shared};
+use super::{Appended, Appender, LogWriter, Shared};
 use crate::error::{Error, Result};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::NewRecord;
@@ -68,6 +68,24 @@ struct Written {
 }
 
 impl LogWriter {
+    /// Begins a transaction; see [`Appender::transaction`].
+    ///
+    /// # Errors
+    /// Those of [`Appender::transaction`].
+    pub fn transaction(&self, transactional_id: &str, version: TransactionVersion) -> Result<Transaction> {
+        self.appender().transaction(transactional_id, version)
+    }
+
+    /// Aborts the open transaction of a producer; see [`Appender::abort_transaction`].
+    ///
+    /// # Errors
+    /// Those of [`Appender::abort_transaction`].
+    pub fn abort_transaction(&mut self, producer_id: i64) -> Result<Appended> {
+        self.appender().abort_transaction(producer_id)
+    }
+}
+
+impl Appender {
     /// Begins a transaction. The open transaction of the same transactional id, of this writer or of one before, is aborted, and its
     /// handle is fenced: its calls return [`Error::InvalidProducerEpoch`].
     ///
@@ -102,7 +120,7 @@ impl LogWriter {
     /// [`Error::Config`] if the producer has no open transaction; those of an append.
     ///
     /// *Source*: `kafka-transactions.sh abort`.
-    pub fn abort_transaction(&mut self, producer_id: i64) -> Result<Appended> {
+    pub fn abort_transaction(&self, producer_id: i64) -> Result<Appended> {
         let (appended, truncations) = {
             let mut partition = self.shared.enter()?;
             (partition.abort_open(producer_id)?, partition.truncations)
@@ -149,8 +167,8 @@ impl Transaction {
     /// transaction durable.
     ///
     /// # Errors
-    /// Those of [`Appender::append_many`](super::Appender::append_many); [`Error::InvalidProducerEpoch`] if the transaction is fenced;
-    /// [`Error::LogChanged`] if records of it were truncated; [`Error::Closed`] if it has ended.
+    /// Those of [`Appender::append_many`]; [`Error::InvalidProducerEpoch`] if the transaction is fenced;
+    /// [`Error::Config`] if records of it were truncated; [`Error::Closed`] if it has ended.
     pub fn append_many(&mut self, records: &[NewRecord<'_>]) -> Result<Appended> {
         let (shared, holder) = self.open()?;
         let mut partition = shared.enter()?;
@@ -179,7 +197,7 @@ impl Transaction {
     /// truncated can be aborted.
     ///
     /// # Errors
-    /// As [`Transaction::commit`], but for [`Error::LogChanged`].
+    /// As [`Transaction::commit`], but records may have been truncated.
     pub fn abort(&mut self) -> Result<Appended> {
         self.end(ControlType::Abort)
     }
@@ -190,6 +208,11 @@ impl Transaction {
     }
 
     fn end(&mut self, control_type: ControlType) -> Result<Appended> {
+        self.write_end(control_type)?.acknowledge()
+    }
+
+    /// Writes the marker, and does not wait for the disk.
+    pub(crate) fn write_end(&mut self, control_type: ControlType) -> Result<Ended> {
         let (shared, holder) = self.open()?;
         let (appended, truncations) = {
             let mut partition = shared.enter()?;
@@ -201,10 +224,25 @@ impl Transaction {
             (partition.end_transaction(holder, self.version, control_type)?, partition.truncations)
         };
         self.holder = None;
+        Ok(Ended { shared, appended, truncations })
+    }
+}
+
+/// The end of a transaction, before it is acknowledged.
+#[must_use]
+pub(crate) struct Ended {
+    shared: Arc<Shared>,
+    appended: Appended,
+    truncations: u64,
+}
+
+impl Ended {
+    /// Waits as the flush mode requires.
+    pub(crate) fn acknowledge(self) -> Result<Appended> {
         if seeded_bugs::is(SeededBug::CommitAcknowledgedBeforeSync) {
-            return Ok(Appended { durable: true, ..appended });
+            return Ok(Appended { durable: true, ..self.appended });
         }
-        shared.acknowledge(appended, truncations)
+        self.shared.acknowledge(self.appended, self.truncations)
     }
 }
 
@@ -263,11 +301,8 @@ impl Partition {
             }
             None => "no record of the transaction".to_owned(),
         };
-        Err(Error::LogChanged {
-            file: self.path().to_owned(),
-            expected: words(written),
-            found: format!("{}: abort it, and begin another one", words(present)),
-        })
+        let found = format!("{}: others were truncated; abort it, and begin another one", words(present));
+        Err(Error::config("transaction", words(written), found))
     }
 
     fn end_transaction(

@@ -145,5 +145,6 @@ mod writer {
     mod producer_snapshots;
     mod producers;
     mod recovery_plan;
+    mod transaction_histories;
     mod transactions;
 }

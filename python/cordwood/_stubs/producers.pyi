@@ -136,8 +136,8 @@ class Transaction:
         It does not wait for the disk in any flush mode: `commit()` makes all records of the transaction durable.
 
         *Errors*: as `LogWriter.append_many`; `InvalidProducerEpochError` if a newer transaction with the same
-        transactional id has begun, or this one was aborted by `LogWriter.abort_transaction`; `LogChangedError` if
-        records of the transaction were truncated; `ClosedError` after its end.
+        transactional id has begun, or this one was aborted by `LogWriter.abort_transaction`; `ConfigError` if records
+        of the transaction were truncated; `ClosedError` after its end.
         """
     def commit(self) -> Appended:
         """Commit: `read_committed` readers see the records. Return the offset of the marker, and whether it is durable.

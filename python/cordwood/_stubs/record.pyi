@@ -64,7 +64,7 @@ class Appended:
         """Whether the records survive a power loss."""
     @property
     def is_duplicate(self) -> bool:
-        """Whether nothing was appended, because the producer had appended the records before: the offsets are theirs."""
+        """Whether the producer had appended the records before: nothing was appended, and the offsets are theirs."""
 
 @final
 class FlushMode:

@@ -345,8 +345,8 @@ def test_every_public_call_is_tried() -> None:
         "DamagedRange", "DerivedFile", "Difference", "Dump", "DumpRows", "FileChange", "Finding",
         "FirstDifference", "FlushMode", "Follow", "KafkaLoad", "LoadAction", "LoadFailure", "LoadWarning", "LoadedFile",
         "LoadedLog", "LoadedSegment", "Location", "LostOffsets", "LostRange", "OffsetGap", "OffsetPosition",
-        "OtherForm", "PathInfo", "Position", "Producer", "RebuildReport", "RebuiltIndex", "RecordPlace", "Records", "RecoveryCut",
-        "RecoveryPlan", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "Scan",
+        "OtherForm", "PathInfo", "Position", "Producer", "RebuildReport", "RebuiltIndex", "RecordPlace", "Records",
+        "RecoveryCut", "RecoveryPlan", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "Scan",
         "ScanStats", "Segment", "SegmentSplit", "Segments", "Table", "TimestampOffset", "Transaction",
         "Unprotected", "Verification",
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Producers and transactions of a `LogWriter`, and the same batches and markers with Kafka: the same files, byte for byte."""
+"""Producers and transactions of a `LogWriter`, and the same with Kafka: the same files, byte for byte."""
 
 from __future__ import annotations
 
@@ -86,8 +86,12 @@ class History:
         self.writer.close()
 
     def step(self) -> None:
+        self.call(self.dice.randrange(14))
+        self.note_batches()
+
+    def call(self, number: int) -> None:
         dice = self.dice
-        match dice.randrange(14):
+        match number:
             case 0:
                 self.writer.append(b"plain")
             case 1 | 2:
@@ -99,17 +103,8 @@ class History:
             case 3:
                 self.writer.roll()
                 self.note({"do": "roll"})
-            case 4 | 5 if dice.random() < 0.3:
-                self.note_batches()
-                self.transactions.clear()
-                if dice.random() < 0.5:
-                    self.writer.close()
-                    self.note({"do": "reopen"})
-                else:
-                    del self.writer
-                    self.note({"do": "crash"})
-                self.open()
-                self.stable[-1] = self.writer.last_stable_offset
+            case 4 if dice.random() < 0.6:
+                self.open_again()
             case 6 if rows := cw.open_transactions(self.path).to_dicts():
                 self.version = 0
                 self.writer.abort_transaction(dice.choice(rows)["producer_id"])
@@ -122,20 +117,35 @@ class History:
                 self.transactions[name] = self.writer.transaction(name, version=version), version
                 self.note_batches()
             case _ if self.transactions:
-                name = dice.choice(list(self.transactions))
-                transaction, version = self.transactions[name]
-                try:
-                    if dice.random() < 0.6:
-                        transaction.append_many([b"%d" % n for n in range(dice.randrange(1, 4))])
-                    else:
-                        self.version = version
-                        del self.transactions[name]
-                        end = transaction.commit if dice.random() < 0.6 else transaction.abort
-                        end()
-                except cw.InvalidProducerEpochError:
-                    self.transactions.pop(name, None)
-                self.note_batches()
+                self.continue_transaction()
+
+    def open_again(self) -> None:
         self.note_batches()
+        self.transactions.clear()
+        if self.dice.random() < 0.5:
+            self.writer.close()
+            self.note({"do": "reopen"})
+        else:
+            del self.writer
+            self.note({"do": "crash"})
+        self.open()
+        self.stable[-1] = self.writer.last_stable_offset
+
+    def continue_transaction(self) -> None:
+        """Append to an open transaction, or end it. It may be fenced."""
+        dice = self.dice
+        name = dice.choice(list(self.transactions))
+        transaction, version = self.transactions[name]
+        try:
+            if dice.random() < 0.6:
+                transaction.append_many([b"%d" % n for n in range(dice.randrange(1, 4))])
+            else:
+                self.version = version
+                del self.transactions[name]
+                end = transaction.commit if dice.random() < 0.6 else transaction.abort
+                end()
+        except cw.InvalidProducerEpochError:
+            self.transactions.pop(name, None)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -176,7 +186,7 @@ def test_kafka_continues_with_what_a_writer_left_and_a_writer_with_what_kafka_le
             transaction.append("a")
         transaction = writer.transaction("billing")
         transaction.append("b")
-    end = {"do": "end", "producer_id": transaction.producer_id, "producer_epoch": 2, "commit": False, "version": 2, "now": now}
+    end = {"do": "end", "producer_id": transaction.producer_id, "producer_epoch": 2, "commit": False, "version": 2}
     steps: list[Step] = [{"do": "append", "records": [{"timestamp": now, "value": ""}]}, end]
     answer = write_with_kafka(kafka, path, settings, steps, Written([None] * 2), now=now)
     assert [step["last_stable_offset"] for step in answer["steps"]] == [2, 5]
