@@ -50,11 +50,17 @@ pub enum SeededBug {
     AbortedTransactionsNotTakenBack,
     /// A transaction index is treated as durable though it was not synced.
     TransactionIndexNotSynced,
+    /// The producer ids of names are treated as durable though the directory was not synced.
+    ProducerIdsNotSynced,
+    /// A commit is acknowledged as durable before its marker is synced.
+    CommitAcknowledgedBeforeSync,
+    /// A new transaction does not abort the open one of the same transactional id.
+    OpenTransactionLeft,
 }
 
 impl SeededBug {
     /// All bugs.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 25] = [
         Self::AckBeforeFsync,
         Self::NoDirectorySyncOnCreate,
         Self::NoDirectorySyncOnRename,
@@ -77,6 +83,9 @@ impl SeededBug {
         Self::TruncatedProducersKept,
         Self::AbortedTransactionsNotTakenBack,
         Self::TransactionIndexNotSynced,
+        Self::ProducerIdsNotSynced,
+        Self::CommitAcknowledgedBeforeSync,
+        Self::OpenTransactionLeft,
     ];
 }
 

@@ -38,6 +38,7 @@ mod names;
 mod plan;
 mod plan_reader;
 mod position;
+mod producer;
 mod profile;
 mod rebuild;
 mod record;
@@ -49,6 +50,7 @@ mod retention;
 mod scan;
 mod segment;
 mod split;
+mod transaction;
 mod value_class;
 mod verify;
 mod writer;
@@ -115,6 +117,8 @@ mod core_module {
     #[pymodule_export]
     use super::position::{PyCommittedOffset, PyPosition};
     #[pymodule_export]
+    use super::producer::PyProducer;
+    #[pymodule_export]
     use super::profile::PyProfiler;
     #[pymodule_export]
     use super::rebuild::{PyDerivedFile, PyRebuildReport, rebuild_indexes};
@@ -140,6 +144,8 @@ mod core_module {
     use super::segment::{PySegment, PySegments};
     #[pymodule_export]
     use super::split::{PyPlannedSegment, PySplit};
+    #[pymodule_export]
+    use super::transaction::PyTransaction;
     #[pymodule_export]
     use super::verify::{PyFinding, PyUnprotected, PyVerification, verify};
     #[pymodule_export]

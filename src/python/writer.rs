@@ -16,27 +16,32 @@ use super::config::config_of;
 use super::copy::PyCopyReport;
 use super::enter::{SIGNALS, enter, unless_exception};
 use super::log::PyLog;
+use super::producer::PyProducer;
 use super::record::now;
 use super::record_input::{self, Blob, GivenRecord, GivenRecords};
 use super::recovery::{self, PyRecoveryPlan};
 use super::retention::PyRetentionPlan;
+use super::transaction::{self, PyTransaction};
 use super::value_class::value_class;
 use super::writer_options::Given;
 use super::{arrow_import, async_append, copy, error};
 use crate::arrow::append_stream;
 use crate::error::{Error, Result};
-use crate::writer::{Appended, Appender, FlushMode, LogWriter, RecoveryPlan, Unflushed, WriterOptions};
+use crate::writer::{
+    Appended, Appender, FlushMode, LogWriter, RecoveryPlan, TransactionVersion, Unflushed, WriterOptions,
+};
 
 const NAME: &str = "LogWriter";
 
 value_class! {
     "Appended", PyAppended(Appended),
     repr { first_offset: i64, last_offset: i64, max_timestamp: i64, durable: bool }
+    more { is_duplicate: bool }
 }
 
 /// What a close releases: files, mappings, memory.
 #[derive(Debug)]
-struct Open {
+pub(super) struct Open {
     appender: Appender,
     writer: Mutex<LogWriter>,
     /// Held while records are removed, and by a backup, which reads all records. Taken before `writer`.
@@ -62,8 +67,9 @@ enum State {
     Failed(String),
 }
 
+/// A writer, for its object in Python and for those of its producers and transactions.
 #[derive(Debug)]
-struct Handle {
+pub(super) struct Handle {
     /// Without a lock: in a forked child the thread that held it may not exist.
     state: ArcSwap<State>,
     process: u32,
@@ -72,6 +78,11 @@ struct Handle {
 impl Handle {
     fn is_of_another_process(&self) -> bool {
         std::process::id() != self.process
+    }
+
+    /// Fails once the log is closed.
+    pub(super) fn writer(&self, py: Python<'_>) -> PyResult<Arc<Open>> {
+        self.open(py)?.ok_or_else(|| error::closed(py, NAME))
     }
 
     /// `None` once the log is closed. *Errors*: in a forked child, and after a close that failed.
@@ -109,7 +120,7 @@ impl Drop for PyLogWriter {
 
 impl PyLogWriter {
     fn open(&self, py: Python<'_>) -> PyResult<Arc<Open>> {
-        self.handle.open(py)?.ok_or_else(|| error::closed(py, NAME))
+        self.handle.writer(py)
     }
 
     /// Calls the appender, from any number of threads at once.
@@ -334,6 +345,35 @@ impl PyLogWriter {
     ) -> PyResult<PyAppended> {
         let (raw, keep_offsets) = (Blob::raw("raw", raw)?, keep_offsets.or("keep_offsets", false, flag)?);
         self.append_with(py, |appender| appender.append_batches(raw.as_slice(), keep_offsets)).map(Into::into)
+    }
+
+    #[doc = stub_doc!(LogWriter.producer)]
+    #[pyo3(signature = (name=None))]
+    fn producer(&self, py: Python<'_>, name: Option<&Bound<'_, PyAny>>) -> PyResult<PyProducer> {
+        let name = optional("name", name, |argument, given| arguments::text(argument, "a str", given))?;
+        let producer = self.append_with(py, |appender| appender.producer(name.as_deref()))?;
+        Ok(PyProducer::new(Arc::clone(&self.handle), self.path.clone(), producer))
+    }
+
+    #[doc = stub_doc!(LogWriter.transaction)]
+    #[pyo3(signature = (transactional_id, *, version=LEFT_OUT),
+        text_signature = "($self, transactional_id, *, version=2)")]
+    fn transaction(
+        &self,
+        py: Python<'_>,
+        transactional_id: &Bound<'_, PyAny>,
+        version: Defaulted<'_, '_>,
+    ) -> PyResult<PyTransaction> {
+        let id = arguments::text("transactional_id", "a str", transactional_id)?;
+        let version = version.or("version", TransactionVersion::default(), transaction::version)?;
+        let transaction = self.append_with(py, |appender| appender.transaction(&id, version))?;
+        Ok(PyTransaction::new(Arc::clone(&self.handle), self.path.clone(), transaction))
+    }
+
+    #[doc = stub_doc!(LogWriter.abort_transaction)]
+    fn abort_transaction(&self, py: Python<'_>, producer_id: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
+        let producer_id = arguments::whole("producer_id", "a producer id from 0 to 2^63 - 1", producer_id)?;
+        self.append_with(py, |appender| appender.abort_transaction(producer_id)).map(Into::into)
     }
 
     #[doc = stub_doc!(LogWriter.flush)]

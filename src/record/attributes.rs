@@ -9,6 +9,9 @@ pub(super) const APPEND_TIME: i16 = 1 << 3;
 /// The bit of batches in transactions.
 pub(super) const TRANSACTIONAL: i16 = 1 << 4;
 
+/// The bit of batches with control records.
+pub(super) const CONTROL: i16 = 1 << 5;
+
 /// How a batch's records are compressed. Kafka: `CompressionType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Codec {

@@ -9,6 +9,7 @@
 //! | `.cordwood.clean` | `clean_marker` |
 //! | `.cordwood.copy` | `copy_journal` |
 //! | `.cordwood.positions/<name>` | [`positions`] |
+//! | `.cordwood.producers` | `producer_ids` |
 //! | `.cordwood.truncations` | `truncation_count` |
 //! | `../*-offset-checkpoint` | `offset_checkpoint`, in the format of `checkpoint_file` |
 //! | `../meta.properties`, `../.kafka_cleanshutdown` | `data_directory` |
@@ -24,6 +25,7 @@ pub mod leader_epochs;
 pub(crate) mod offset_checkpoint;
 pub mod partition_metadata;
 pub mod positions;
+pub(crate) mod producer_ids;
 pub mod producers;
 pub(crate) mod truncation_count;
 

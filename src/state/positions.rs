@@ -91,14 +91,14 @@ pub(crate) fn names(partition: &Directory) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Fails if a position cannot have this name.
+/// Fails if a position, or a producer, cannot have this name. `argument`: what the caller calls it.
 ///
 /// # Errors
 /// [`Error::Config`].
-pub(crate) fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(argument: &str, name: &str) -> Result<()> {
     if is_topic(name) {
         return Ok(());
     }
     let expected = "1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-', and neither \".\" nor \"..\"";
-    Err(Error::config("name", expected, format!("{name:?}")))
+    Err(Error::config(argument, expected, format!("{name:?}")))
 }

@@ -16,9 +16,12 @@ mod group_commit;
 mod options;
 mod partition;
 mod poison;
+mod producer;
 mod producers;
 mod recovery;
 mod restart;
+mod sessions;
+mod transaction;
 mod truncate;
 mod unflushed;
 
@@ -32,11 +35,13 @@ pub use flush_mode::FlushMode;
 use group_commit::GroupCommit;
 pub use options::WriterOptions;
 use partition::Partition;
+pub use producer::Producer;
 pub use recovery::{
     FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit,
 };
 #[cfg(feature = "inspect")]
 pub(crate) use recovery::{QUARANTINE, Quarantined, finish_replacement, replaced};
+pub use transaction::{Transaction, TransactionVersion};
 
 use crate::config::LogConfig;
 use crate::error::{Error, IoAction, Result};

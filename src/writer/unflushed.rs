@@ -44,7 +44,7 @@ impl Appender {
     pub fn append_many_unflushed(&self, records: &[NewRecord<'_>]) -> Result<Unflushed> {
         let (appended, truncations) = {
             let mut partition = self.shared.enter()?;
-            (partition.append_records(records)?, partition.truncations)
+            (partition.append_records(records, None)?, partition.truncations)
         };
         let is_empty = appended.last_offset < appended.first_offset;
         let wait = if is_empty { None } else { self.shared.flush_due(appended.last_offset + 1) };

@@ -141,8 +141,11 @@ mod writer {
     mod indexes;
     mod log_writer;
     mod missing;
+    mod named_producers;
     mod places;
     mod producer_snapshots;
     mod producers;
     mod recovery_plan;
+    mod transaction_histories;
+    mod transactions;
 }

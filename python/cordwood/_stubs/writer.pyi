@@ -8,6 +8,7 @@ from cordwood._stubs.arguments import ArrowStream, Bytes, FilePath, Headers, Set
 from cordwood._stubs.copies import CopyReport
 from cordwood._stubs.log import Log
 from cordwood._stubs.plans import RecoveryPlan, RetentionPlan
+from cordwood._stubs.producers import Producer, Transaction
 from cordwood._stubs.record import Appended, FlushMode, Record
 from cordwood.config import LogConfig
 
@@ -224,6 +225,39 @@ class LogWriter:
         outside the open transaction of its producer; `OutOfOrderSequenceError` and `InvalidProducerEpochError`. All
         have the position of the batch in *raw*.
         *Source*: Kafka `UnifiedLog.appendAsLeader`, `appendAsFollower`.
+        """
+    def producer(self, name: str | None = None) -> Producer:
+        """Return a producer, whose appends are not written twice if they are called again.
+
+        With a *name* it continues, also after a crash, where the producer of this name has stopped. Without one it is
+        a new producer. Names are those of topics: 1 to 249 characters of a-z, A-Z, 0-9, `.`, `_` and `-`. They are
+        kept in the partition directory, in `.cordwood.producers`; a copy of the log has none. A named producer does
+        not expire in a `LogWriter`, but a broker that opens the log forgets it after `producer.id.expiration.ms`.
+
+        If an object of the same name exists, its appends raise an `InvalidProducerEpochError` from now on.
+
+        *Cost*: the first use of a name writes a small file. *Errors*: `ConfigError` for another name;
+        `CorruptLogError` if the file of names is damaged.
+        *Source*: Kafka's `enable.idempotence`; names are an addition.
+        """
+    def transaction(self, transactional_id: str, *, version: int = 2) -> Transaction:
+        """Begin a transaction. An open one with the same *transactional_id* is aborted, and its object is fenced.
+
+        The open one may be from before a crash or a `close()`. *transactional_id*: as the name of a producer. Different
+        transactional ids have transactions at the same time. *version*: Kafka's transaction version: with 2 each end
+        of a transaction raises the epoch of the producer, with 1 it does not.
+
+        *Cost*: the first use of an id writes a small file. *Errors*: `ConfigError` for another id or version;
+        `CorruptLogError` if the file of names is damaged.
+        *Source*: Kafka `KafkaProducer.initTransactions`, `beginTransaction`.
+        """
+    def abort_transaction(self, producer_id: int) -> Appended:
+        """Abort the open transaction of a producer (see `open_transactions`). Return the offset of the marker.
+
+        If a `LogWriter` gave out the producer id, its `Transaction` is fenced. A Kafka client keeps its epoch.
+
+        *Errors*: `ConfigError` if the producer has no open transaction.
+        *Source*: Kafka `kafka-transactions.sh abort`.
         """
     def flush(self) -> None:
         """Make all records that were appended so far durable."""

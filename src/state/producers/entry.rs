@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 
 use crate::fs::seeded_bugs::{self, SeededBug};
-use crate::record::BatchHeader;
 use crate::record::control::EndMarker;
+use crate::record::{BatchHeader, sequence_after};
+use crate::state::producer_ids::IdOwner;
 
 /// The number of batches of a producer that are remembered to detect duplicates.
 const MAX_BATCHES: usize = 5;
@@ -25,6 +26,11 @@ pub struct SequenceRange {
 }
 
 impl SequenceRange {
+    /// The sequence after its last one.
+    pub fn next_sequence(&self) -> i32 {
+        sequence_after(self.last_sequence, 1)
+    }
+
     /// The sequence of its first offset. Sequences wrap from 0 to 2³¹ − 1.
     ///
     /// *Source*: `BatchMetadata.firstSeq`, `DefaultRecordBatch.decrementSequence`.
@@ -83,11 +89,14 @@ impl ProducerEntry {
     }
 
     /// Whether the producer is forgotten at `now`, ms since the epoch: it has no open transaction, and its last batch or marker is
-    /// older than `producer.id.expiration.ms`.
+    /// older than `producer.id.expiration.ms`. A named producer of a writer of ours is never forgotten: its sequences tell an
+    /// application what was written.
     ///
     /// *Source*: `ProducerStateManager.isProducerExpired`.
     pub fn is_expired(&self, now: i64, expiration_ms: i64) -> bool {
-        self.open_transaction.is_none() && now.wrapping_sub(self.last_timestamp) >= expiration_ms
+        self.open_transaction.is_none()
+            && now.wrapping_sub(self.last_timestamp) >= expiration_ms
+            && !IdOwner::Producer.ids().contains(&self.producer_id)
     }
 
     /// Adds a batch with records. The caller has checked that it continues an open transaction, if there is one.
@@ -124,9 +133,14 @@ impl ProducerEntry {
     ///
     /// *Source*: `ProducerStateEntry.findDuplicateBatch`.
     pub(super) fn duplicate_of(&self, header: &BatchHeader) -> Option<&SequenceRange> {
-        let sequences = (header.base_sequence, header.last_sequence());
-        let mut batches = self.batches.iter().filter(|_| header.producer_epoch == self.producer_epoch);
-        batches.find(|batch| (batch.first_sequence(), batch.last_sequence) == sequences)
+        let batch = self.batch_of(header.base_sequence, header.last_sequence());
+        batch.filter(|_| header.producer_epoch == self.producer_epoch)
+    }
+
+    /// The batch with exactly these sequences, both inclusive, if it is one of the last.
+    pub(crate) fn batch_of(&self, first_sequence: i32, last_sequence: i32) -> Option<&SequenceRange> {
+        let sequences = (first_sequence, last_sequence);
+        self.batches.iter().find(|batch| (batch.first_sequence(), batch.last_sequence) == sequences)
     }
 
     /// The producer as it is now, without its batches: those of an append are added.

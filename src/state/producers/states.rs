@@ -200,7 +200,10 @@ impl ProducerStates {
         snapshot::encode(entries.into_iter())
     }
 
-    fn load(&mut self, entry: ProducerEntry) {
+    /// Adds an entry of a snapshot.
+    ///
+    /// *Source*: `ProducerStateManager.loadProducerEntry`.
+    pub(crate) fn load(&mut self, entry: ProducerEntry) {
         if let Some(first_offset) = entry.open_transaction {
             self.open.insert(first_offset, entry.producer_id);
         }

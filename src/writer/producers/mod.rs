@@ -5,6 +5,7 @@
 //!
 //! The log is synced up to a snapshot's offset before the snapshot is written, so that no snapshot is ahead of its log after a crash.
 
+mod kept;
 mod rebuild;
 mod replay;
 
@@ -18,7 +19,9 @@ use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::{Directory, Staged};
 use crate::record::control::EndMarker;
 use crate::record::{Analyzed, BatchHeader};
-use crate::state::producers::{EndedTransaction, ProducerRefusal, ProducerStates, ProducerUpdates};
+use crate::state::producers::{
+    EndedTransaction, ProducerEntry, ProducerRefusal, ProducerStates, ProducerUpdates,
+};
 use crate::writer::Appended;
 
 /// The interval at which expired producers are removed, ms. Kafka: `producer.id.expiration.check.interval.ms`.
@@ -44,6 +47,30 @@ impl Producers {
         let mut producers = Self { states, snapshots, last_snapshot: offset, expiration_ms, checked: 0 };
         producers.restart(directory, offset)?;
         Ok(producers)
+    }
+
+    /// A producer.
+    pub(super) fn get(&self, producer_id: i64) -> Option<&ProducerEntry> {
+        self.states.get(producer_id)
+    }
+
+    /// The ids of all producers.
+    pub(super) fn ids(&self) -> impl Iterator<Item = i64> {
+        self.states.iter().map(|entry| entry.producer_id)
+    }
+
+    /// What a batch that the writer builds changes. `marker`: if it is one.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRecord`] for a batch outside its producer's open transaction.
+    pub(super) fn updates_of(
+        &self,
+        header: &BatchHeader,
+        marker: Option<&EndMarker>,
+    ) -> Result<ProducerUpdates> {
+        let mut updates = ProducerUpdates::default();
+        updates.add(&self.states, header, marker, false).map_err(|refusal| to_error(refusal, header, 0))?;
+        Ok(updates)
     }
 
     /// The first offset of the oldest open transaction.
@@ -104,13 +131,12 @@ impl Producers {
             let old = self.states.duplicate_of(&batch.header)?;
             let (first_offset, last_offset, max_timestamp) =
                 (old.first_offset(), old.last_offset, old.timestamp);
-            let before =
-                total.unwrap_or(Appended { first_offset, last_offset, max_timestamp, durable: false });
+            let before = total.unwrap_or_else(|| Appended::duplicate(old));
             total = Some(Appended {
                 first_offset: before.first_offset.min(first_offset),
                 last_offset: before.last_offset.max(last_offset),
                 max_timestamp: before.max_timestamp.max(max_timestamp),
-                durable: false,
+                ..before
             });
         }
         total
@@ -170,7 +196,8 @@ impl Producers {
         for snapshot in &present {
             directory.remove(&snapshot_file(*snapshot))?;
         }
-        if present.is_empty() { Ok(()) } else { directory.sync() }
+        let had_kept = Self::remove_kept(directory)?;
+        if present.is_empty() && !had_kept { Ok(()) } else { directory.sync() }
     }
 }
 
@@ -192,13 +219,14 @@ fn to_error(refusal: ProducerRefusal, header: &BatchHeader, position: u64) -> Er
     let BatchHeader { producer_id, producer_epoch, base_sequence, .. } = *header;
     match refusal {
         ProducerRefusal::Sequence { expected } => Error::OutOfOrderSequence {
-            position,
+            position: Some(position),
             producer_id,
             producer_epoch,
             expected,
             found: base_sequence,
         },
         ProducerRefusal::Epoch { expected } => {
+            let position = Some(position);
             Error::InvalidProducerEpoch { position, producer_id, expected, found: producer_epoch }
         }
         ProducerRefusal::Transaction(malformed) => refused(position, malformed),

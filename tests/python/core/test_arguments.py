@@ -118,11 +118,15 @@ WRITERS: list[cw.LogWriter] = []
 
 
 def on_writer(name: str, **good: Any) -> Callable[[Path], Made]:
+    return of_writer(lambda writer: getattr(writer, name), **good)
+
+
+def of_writer(call: Callable[[cw.LogWriter], Any], **good: Any) -> Callable[[Path], Made]:
     def make(folder: Path) -> Made:
         writer = cw.LogWriter(folder / "made-0")
         WRITERS.append(writer)
         writer.append_many([b"x"] * 10)
-        return getattr(writer, name), good
+        return call(writer), good
 
     return make
 
@@ -202,6 +206,13 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "LogWriter.append_arrow": on_writer("append_arrow", table=None),
     "LogWriter.append_batches": on_writer("append_batches", raw=b""),
     "LogWriter.backup": on_writer("backup", path="backup-0"),
+    "LogWriter.producer": on_writer("producer"),
+    "LogWriter.transaction": on_writer("transaction", transactional_id="billing"),
+    "LogWriter.abort_transaction": on_writer("abort_transaction", producer_id=5),
+    "Producer.append": of_writer(lambda writer: writer.producer().append, value=b"v"),
+    "Producer.append_many": of_writer(lambda writer: writer.producer().append_many, records=[b"v"]),
+    "Transaction.append": of_writer(lambda writer: writer.transaction("billing").append, value=b"v"),
+    "Transaction.append_many": of_writer(lambda writer: writer.transaction("billing").append_many, records=[b"v"]),
     "LogWriter.wait_durable": on_writer("wait_durable", offset=5),
     "LogWriter.truncate_to": on_writer("truncate_to", offset=5),
     "LogWriter.truncate_fully_and_start_at": on_writer("truncate_fully_and_start_at", offset=5),
@@ -361,10 +372,10 @@ def test_every_public_call_is_tried() -> None:
         "DamagedRange", "DerivedFile", "Difference", "Dump", "DumpRows", "FileChange", "Finding",
         "FirstDifference", "FlushMode", "Follow", "KafkaLoad", "LoadAction", "LoadFailure", "LoadWarning", "LoadedFile",
         "LoadedLog", "LoadedSegment", "Location", "LostOffsets", "LostRange", "OffsetGap", "OffsetPosition",
-        "OtherForm", "PathInfo", "Position", "RebuildReport", "RebuiltIndex", "RecordPlace", "Records", "RecoveryCut",
-        "RecoveryPlan", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "RetentionTimer", "Scan",
-        "ScanStats", "Segment", "SegmentSplit", "Segments", "Table", "TimestampOffset", "Unprotected",
-        "Verification",
+        "OtherForm", "PathInfo", "Position", "Producer", "RebuildReport", "RebuiltIndex", "RecordPlace", "Records",
+        "RecoveryCut", "RecoveryPlan", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "RetentionTimer", "Scan",
+        "ScanStats", "Segment", "SegmentSplit", "Segments", "Table", "TimestampOffset", "Transaction",
+        "Unprotected", "Verification",
     }  # fmt: skip
     assert public - cannot_be_made == tried
     for name in cannot_be_made:

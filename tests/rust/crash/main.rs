@@ -56,4 +56,5 @@ mod seeded_bugs;
 mod shortened;
 mod split;
 mod tails;
+mod transactions;
 mod waiting;
