@@ -124,20 +124,13 @@ impl PyLogWriter {
     }
 
     /// Calls the appender, from any number of threads at once.
-    fn append_with<T: Send>(
+    pub(super) fn append_with<T: Send>(
         &self,
         py: Python<'_>,
         append: impl FnOnce(&Appender) -> Result<T> + Send,
     ) -> PyResult<T> {
         let open = self.open(py)?;
         enter(py, || append(&open.appender))
-    }
-
-    /// Appends and does not wait for a flush.
-    fn append_unflushed(&self, py: Python<'_>, records: &GivenRecords) -> PyResult<Unflushed> {
-        self.append_with(py, |appender| {
-            records.with(now(), |records| appender.append_many_unflushed(records))
-        })
     }
 
     /// Calls the writer, one thread at a time.
@@ -311,7 +304,7 @@ impl PyLogWriter {
         timestamp: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let record = GivenRecord::of_fields(value, key, headers, timestamp).map(GivenRecords::one);
-        async_append::awaitable(py, record.and_then(|record| self.append_unflushed(py, &record)))
+        async_append::append(self, py, record)
     }
 
     #[doc = stub_doc!(LogWriter.append_many_async)]
@@ -320,8 +313,7 @@ impl PyLogWriter {
         py: Python<'py>,
         records: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let records = record_input::records(records);
-        async_append::awaitable(py, records.and_then(|records| self.append_unflushed(py, &records)))
+        async_append::append(self, py, record_input::records(records))
     }
 
     #[doc = stub_doc!(LogWriter.append_arrow)]

@@ -174,8 +174,7 @@ print("fine")
 """
 
 
-@pytest.mark.parametrize("how", ["end", "raise"])
-@pytest.mark.parametrize("every", [0.0001, 3600])
+@pytest.mark.parametrize(("every", "how"), [(0.0001, "end"), (3600, "raise")])
 def test_a_timer_that_is_not_stopped_does_not_hold_up_the_exit(
     path: Path, tmp_path: Path, every: float, how: str, script_environment: dict[str, str]
 ) -> None:
