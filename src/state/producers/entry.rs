@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::control::EndMarker;
 use crate::record::{BatchHeader, sequence_after};
-use crate::state::producer_ids::IdOwner;
 
 /// The number of batches of a producer that are remembered to detect duplicates.
 const MAX_BATCHES: usize = 5;
@@ -89,14 +88,11 @@ impl ProducerEntry {
     }
 
     /// Whether the producer is forgotten at `now`, ms since the epoch: it has no open transaction, and its last batch or marker is
-    /// older than `producer.id.expiration.ms`. A named producer of a writer of ours is never forgotten: its sequences tell an
-    /// application what was written.
+    /// older than `producer.id.expiration.ms`.
     ///
     /// *Source*: `ProducerStateManager.isProducerExpired`.
     pub fn is_expired(&self, now: i64, expiration_ms: i64) -> bool {
-        self.open_transaction.is_none()
-            && now.wrapping_sub(self.last_timestamp) >= expiration_ms
-            && !IdOwner::Producer.ids().contains(&self.producer_id)
+        self.open_transaction.is_none() && now.wrapping_sub(self.last_timestamp) >= expiration_ms
     }
 
     /// Adds a batch with records. The caller has checked that it continues an open transaction, if there is one.

@@ -19,6 +19,7 @@ use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::{Directory, Staged};
 use crate::record::control::EndMarker;
 use crate::record::{Analyzed, BatchHeader};
+use crate::state::producer_ids::IdOwner;
 use crate::state::producers::{
     EndedTransaction, ProducerEntry, ProducerRefusal, ProducerStates, ProducerUpdates,
 };
@@ -83,7 +84,7 @@ impl Producers {
     /// *Source*: `ProducerStateManager.removeExpiredProducers`.
     pub(super) fn remove_expired(&mut self, now: i64) {
         if now.saturating_sub(self.checked) >= EXPIRATION_CHECK_MS {
-            self.states.remove_expired(now, self.expiration_ms);
+            self.states.retain(|entry| !is_forgotten(entry, now, self.expiration_ms));
             self.checked = now;
         }
     }
@@ -199,6 +200,11 @@ impl Producers {
         let had_kept = Self::remove_kept(directory)?;
         if present.is_empty() && !had_kept { Ok(()) } else { directory.sync() }
     }
+}
+
+/// Whether a producer is expired. A named one never is: its sequences tell an application what was written.
+fn is_forgotten(entry: &ProducerEntry, now: i64, expiration_ms: i64) -> bool {
+    entry.is_expired(now, expiration_ms) && !IdOwner::Producer.ids().contains(&entry.producer_id)
 }
 
 /// The name of the snapshot as of an offset.
