@@ -28,7 +28,7 @@ use super::{arrow_import, async_append, copy, error};
 use crate::arrow::append_stream;
 use crate::error::{Error, Result};
 use crate::writer::{
-    Appended, Appender, FlushMode, LogWriter, RecoveryPlan, TransactionVersion, Unflushed, WriterOptions,
+    Appended, Appender, FlushMode, LogWriter, RecoveryPlan, TransactionVersion, WriterOptions,
 };
 
 const NAME: &str = "LogWriter";
