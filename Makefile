@@ -19,7 +19,7 @@ JAR := python/cordwood/spark/jars/cordwood-spark.jar
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
 .PHONY: help demo test test-all test-rest guarantees verify-flips bench bench-append bench-kafka bench-inspect bench-sweeps bench-cold bench-python bench-spark \
-	jar wheel fmt lint compiled rust python java java-tests java-spark random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes extension release prerequisites clean
+	jar wheel fmt lint compiled rust python java java-tests java-versions java-spark random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes power-cuts soak extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
@@ -72,13 +72,17 @@ python: extension ## Python tests except `make interop`, and the examples of the
 interop: prerequisites release ## the longest Python tests, and those that compare with Kafka's own classes and a broker (a JVM, Maven)
 	$(PYTEST) $(IN_PARALLEL) --durations 20 -m "interop or long"
 
-SPARKS := $(addprefix $(VENV)/spark-,4.0.5 4.1.4 4.2.1)
+OLDEST_JAVA_SPARK := $(VENV)/spark-4.0.5
+SPARKS := $(OLDEST_JAVA_SPARK) $(addprefix $(VENV)/spark-,4.1.4 4.2.1)
 empty :=
-java: prerequisites release ## the tests of the Spark data source in Java
+java: prerequisites release ## the tests of the Spark data source in Java, with the newest Spark and some with the oldest
 	@if command -v mvn > /dev/null && command -v javac > /dev/null; then $(MAKE) --no-print-directory java-tests; fi
 
-java-tests: $(JAR) $(addsuffix /.installed,$(SPARKS))
-	CORDWOOD_SPARKS=$(subst $(empty) $(empty),:,$(abspath $(SPARKS))) $(PYTEST) --durations 20 -m "java and not many"
+java-tests: $(JAR) $(OLDEST_JAVA_SPARK)/.installed
+	CORDWOOD_SPARKS=$(abspath $(OLDEST_JAVA_SPARK)) $(PYTEST) --durations 20 -m "java and not many"
+
+java-versions: release $(JAR) $(addsuffix /.installed,$(SPARKS)) ## the Spark data source in Java with every version of Spark that it supports
+	CORDWOOD_SPARKS=$(subst $(empty) $(empty),:,$(abspath $(SPARKS))) $(PYTEST) tests/python/spark_java/test_versions.py
 
 # With the variable, the tests of the source in Python use the one in Java.
 java-spark: prerequisites release $(JAR) ## the tests of the Spark data source in Python, run with the one in Java; half an hour
@@ -177,13 +181,13 @@ bench-spark: release $(JAR) $(KAFKA_SPARK)/.installed ## reading through Spark, 
 wheel: $(VENV)/.tools $(JAR) ## an abi3 wheel in dist/, with the data source in Java (Maven)
 	$(BIN)/maturin build --release --locked --out dist
 
-# The library has a target directory of its own: the extension module is a file of the same name with other features.
+# The extension module is a file of the same name with other features: cargo links it again for the next build of it.
 jar: $(JAR) ## the Spark data source in Java, with the native library inside (a JDK, Maven)
 
 $(JAR): Cargo.toml Cargo.lock $(shell find src -name '*.rs') $(shell find src/jvm -type f)
-	CARGO_TARGET_DIR=$(TARGET)/jvm $(CARGO) rustc --locked --release --features jvm --lib --crate-type cdylib -- -C strip=symbols
+	$(CARGO) rustc --locked --release --features jvm --lib --crate-type cdylib -- -C strip=symbols
 	mvn -B -q -Dstyle.color=never -f src/jvm/pom.xml package \
-		-Dcordwood.library=$(abspath $(TARGET))/jvm/release/libcordwood.so
+		-Dcordwood.library=$(abspath $(TARGET))/release/libcordwood.so
 	@mkdir -p $(@D)
 	mv target/jvm/maven/cordwood-spark.jar $@
 
@@ -191,6 +195,12 @@ fmt: $(VENV)/.tools ## format Rust and Python
 	$(CARGO) fmt
 	$(BIN)/ruff check --fix --quiet || true
 	$(BIN)/ruff format
+
+power-cuts: release ## 500 power cuts each of ext4 and XFS on a loop device (root); five minutes
+	CORDWOOD_POWER_CUTS=500 $(PYTEST) -n 2 -rs -s tests/python/writer/test_power_cuts.py
+
+soak: release ## 20 million records through a writer that is killed every few seconds, with four followers; minutes
+	CORDWOOD_SOAK_RECORDS=20000000 $(PYTEST) -s tests/python/writer/test_soak.py
 
 repair-crashes: ## repairs that lose any set of changes at any step, and many mutated logs; ten minutes
 	$(RUST_TESTS) --profile crash --test inspect repair:: -- --ignored

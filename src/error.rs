@@ -97,12 +97,12 @@ pub enum Error {
     /// A batch of a producer whose first sequence does not follow the last one of that producer: a batch before it is missing, or it
     /// is an old batch again.
     #[error(
-        "raw: expected sequence {expected} of producer {producer_id}, epoch {producer_epoch}, \
-             found {found} in the batch at position {position}"
+        "{}: expected sequence {expected} of producer {producer_id}, epoch {producer_epoch}, found {found}{}",
+        sequence_argument(*position), batch_words(*position)
     )]
     OutOfOrderSequence {
-        /// The position of the batch in the given bytes.
-        position: u64,
+        /// The position of the batch in the given bytes; `None` if the writer builds the batch.
+        position: Option<u64>,
         /// The producer's id.
         producer_id: i64,
         /// The epoch of the batch.
@@ -114,12 +114,12 @@ pub enum Error {
     },
     /// A batch with a lower epoch than its producer had before: the id belongs to a newer producer.
     #[error(
-        "raw: expected epoch {expected} or above of producer {producer_id}, \
-             found {found} in the batch at position {position}"
+        "{}: expected epoch {expected} or above of producer {producer_id}, found {found}{}",
+        epoch_argument(*position), batch_words(*position)
     )]
     InvalidProducerEpoch {
-        /// The position of the batch in the given bytes.
-        position: u64,
+        /// The position of the batch in the given bytes; `None` if the writer builds the batch.
+        position: Option<u64>,
         /// The producer's id.
         producer_id: i64,
         /// The producer's epoch.
@@ -181,12 +181,14 @@ pub enum Error {
         source: io::Error,
     },
     /// Another process, or another handle of this one, holds a lock.
-    #[error("{} is locked by {found}; only one writer may use a log at a time", file.display())]
+    #[error("{} is locked by {found}; {rule}", file.display())]
     Locked {
         /// The lock's file.
         file: PathBuf,
         /// The holder, as far as the system reports it.
         found: String,
+        /// What the lock is for.
+        rule: &'static str,
     },
     /// An earlier write or flush failed, so the state of the disk is not known and the handle accepts no more writes. Open
     /// the log again: recovery keeps all acknowledged records.
@@ -266,7 +268,7 @@ impl Error {
             Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => Some(place.position),
             Self::InvalidRecord { position, .. } => *position,
             Self::OutOfOrderSequence { position, .. } | Self::InvalidProducerEpoch { position, .. } => {
-                Some(*position)
+                *position
             }
             _ => None,
         }
@@ -307,7 +309,8 @@ impl Error {
         match self {
             Self::Config { argument, .. } => Some(argument),
             Self::InvalidRecord { argument, .. } => Some(argument),
-            Self::OutOfOrderSequence { .. } | Self::InvalidProducerEpoch { .. } => Some("raw"),
+            Self::OutOfOrderSequence { position, .. } => Some(sequence_argument(*position)),
+            Self::InvalidProducerEpoch { position, .. } => Some(epoch_argument(*position)),
             Self::RecordTooLarge { limit, .. } => limit.setting(),
             _ => None,
         }
@@ -376,6 +379,18 @@ fn range_words(start: i64, end: i64) -> String {
         return format!("is empty: the next record there gets offset {end}");
     }
     format!("holds offsets {start} (inclusive) to {end} (exclusive): the next record there gets offset {end}")
+}
+
+fn sequence_argument(position: Option<u64>) -> &'static str {
+    if position.is_some() { "raw" } else { "sequence" }
+}
+
+fn epoch_argument(position: Option<u64>) -> &'static str {
+    if position.is_some() { "raw" } else { "producer" }
+}
+
+fn batch_words(position: Option<u64>) -> String {
+    position.map_or_else(String::new, |position| format!(" in the batch at position {position}"))
 }
 
 fn offset_words(offset: Option<i64>) -> String {

@@ -104,6 +104,11 @@ def progress(doing: str) -> Iterator[None]:
         telling.join()
 
 
+def is_available(needed: str) -> bool:
+    """Whether there is a tool of this name, or, for `root`, whether this process is root."""
+    return os.geteuid() == 0 if needed == "root" else shutil.which(needed) is not None
+
+
 def output_of(command: list[str], environment: dict[str, str] | None = None) -> str:
     """The output of a command, which must succeed."""
     done = subprocess.run(
@@ -293,10 +298,10 @@ def main() -> int:
         wrong += wrong_names(promised, rigs, tests)
         if not wrong and not arguments.names:
             run_named(promised, rigs, tests)
-            missing = [rig for rig in rigs if rig.needs and shutil.which(rig.needs) is None]
+            missing = [rig for rig in rigs if rig.needs and not is_available(rig.needs)]
             for rig in missing:
-                say(f"skipped, {rig.needs} is not installed: {rig.shows}")
-                wrong += [f"{rig.needs} is required in CI, and is not installed"] if "CI" in os.environ else []
+                say(f"skipped, {rig.needs} is not available: {rig.shows}")
+                wrong += [f"{rig.needs} is required in CI, and is not available"] if "CI" in os.environ else []
             figures = [{} if rig in missing else run_rig(rig, tests) for rig in rigs]
             measured = [(rig, found) for rig, found in zip(rigs, figures, strict=True) if rig not in missing]
             wrong += [what for rig, found in measured for what in rig.check(found)]

@@ -50,6 +50,7 @@ from cordwood._core import (
     PathInfo,
     PlannedSegment,
     Position,
+    Producer,
     RebuildReport,
     RebuiltIndex,
     Record,
@@ -71,6 +72,7 @@ from cordwood._core import (
     TimeIndex,
     TimeIndexWriter,
     TimestampOffset,
+    Transaction,
     TransactionIndex,
     TransactionIndexWriter,
     Unprotected,
@@ -118,6 +120,7 @@ from cordwood.types import TimestampType
 if TYPE_CHECKING:
     from cordwood.config import LogConfig
     from cordwood.follow import Follow
+    from cordwood.retention import RetentionTimer, retention_timer
 
 __all__ = [
     "AbortedTransaction",
@@ -176,6 +179,7 @@ __all__ = [
     "PlannedSegment",
     "PoisonedError",
     "Position",
+    "Producer",
     "RebuildReport",
     "RebuiltIndex",
     "Record",
@@ -188,6 +192,7 @@ __all__ = [
     "RepairPlan",
     "Replica",
     "RetentionPlan",
+    "RetentionTimer",
     "Scan",
     "ScanStats",
     "Segment",
@@ -199,6 +204,7 @@ __all__ = [
     "TimeIndexWriter",
     "TimestampOffset",
     "TimestampType",
+    "Transaction",
     "TransactionIndex",
     "TransactionIndexWriter",
     "Unprotected",
@@ -220,6 +226,7 @@ __all__ = [
     "plan_retention",
     "rebuild_indexes",
     "repair",
+    "retention_timer",
     "transactions",
     "verify",
 ]
@@ -229,7 +236,12 @@ Mapping.register(LogDir)
 Sequence.register(Segments)
 
 
-_MODULES = {"Follow": "cordwood.follow", "LogConfig": "cordwood.config"}
+_MODULES = {
+    "Follow": "cordwood.follow",
+    "LogConfig": "cordwood.config",
+    "RetentionTimer": "cordwood.retention",
+    "retention_timer": "cordwood.retention",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401  (any name)

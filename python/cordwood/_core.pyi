@@ -2,8 +2,8 @@
 
 Terms: an *offset* is logical and absolute; a *position* is in bytes from the start of a `.log` file (or of the file
 that the text names); a *timestamp* is in milliseconds since the epoch, -1 if there is none. Ranges are half-open,
-`[start, end)`. Results are immutable objects with attributes. Only `LogWriter`, `Position.commit`, the index
-writers, `copy`, `carve`, `rebuild_indexes` and `repair` write to files.
+`[start, end)`. Results are immutable objects with attributes. Only `LogWriter` and its producers
+and transactions, `Position.commit`, the index writers, `copy`, `carve`, `rebuild_indexes` and `repair` write to files.
 
 An argument of the wrong type is a `TypeError`, a value that is not allowed is a `ConfigError`; both name the argument.
 Any method that reads or writes files can raise an `OSError`. One that reads a log can also raise a `CorruptLogError`,
@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 # `X as X`: in a stub Jedi ignores other imports, although `__all__` lists the names
 from cordwood._stubs.arguments import FilePath, PropertySource
+from cordwood._stubs.async_appends import _Unflushed as _Unflushed
 from cordwood._stubs.cat import _scan_logs as _scan_logs
 from cordwood._stubs.cat import _Zone as _Zone
 from cordwood._stubs.compaction import CompactedSegment as CompactedSegment
@@ -78,6 +79,8 @@ from cordwood._stubs.plans import SegmentSplit as SegmentSplit
 from cordwood._stubs.plans import plan_retention as plan_retention
 from cordwood._stubs.positions import CommittedOffset as CommittedOffset
 from cordwood._stubs.positions import Position as Position
+from cordwood._stubs.producers import Producer as Producer
+from cordwood._stubs.producers import Transaction as Transaction
 from cordwood._stubs.profile import _Profiler as _Profiler
 from cordwood._stubs.rebuild import DerivedFile as DerivedFile
 from cordwood._stubs.rebuild import RebuildReport as RebuildReport
@@ -159,6 +162,7 @@ __all__ = [
     "PathInfo",
     "PlannedSegment",
     "Position",
+    "Producer",
     "RebuildReport",
     "RebuiltIndex",
     "Record",
@@ -180,6 +184,7 @@ __all__ = [
     "TimeIndex",
     "TimeIndexWriter",
     "TimestampOffset",
+    "Transaction",
     "TransactionIndex",
     "TransactionIndexWriter",
     "Unprotected",
@@ -194,6 +199,7 @@ __all__ = [
     "_Stream",
     "_Task",
     "_TaskReader",
+    "_Unflushed",
     "_Zone",
     "__version__",
     "_has_segments",

@@ -4,7 +4,7 @@ import re
 import time
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
-__all__ = ["FORMS", "TimeFormError", "in_words", "parse"]
+__all__ = ["FORMS", "TimeFormError", "in_words", "is_relative", "parse"]
 
 FORMS = "2024-05-01T10:00Z, 2024-05-01T12:00+02:00, 2024-05-01 (midnight UTC), -2h, -1h30m, now, or ms since the epoch"
 """The forms that `parse` accepts, for help texts and errors."""
@@ -62,6 +62,16 @@ def parse(text: str, now_ms: int | None = None, zone: tzinfo | None = None) -> i
         raise TimeFormError(text, expected, lacks_zone=True)
     # round up: a bound between two milliseconds selects the same records as the next whole millisecond
     return _in_range(-((_EPOCH - moment) // timedelta(milliseconds=1)), text)
+
+
+def is_relative(text: str) -> bool:
+    """Return whether a string is another time at each moment.
+
+    >>> is_relative("-2h"), is_relative("now"), is_relative("2024-05-01")
+    (True, True, False)
+    """
+    stripped = text.strip()
+    return stripped == "now" or _AGO.fullmatch(stripped) is not None
 
 
 def _in_range(timestamp: int, text: str) -> int:

@@ -50,6 +50,12 @@ pub enum SeededBug {
     AbortedTransactionsNotTakenBack,
     /// A transaction index is treated as durable though it was not synced.
     TransactionIndexNotSynced,
+    /// The producer ids of names are treated as durable though the directory was not synced.
+    ProducerIdsNotSynced,
+    /// A commit is acknowledged as durable before its marker is synced.
+    CommitAcknowledgedBeforeSync,
+    /// A new transaction does not abort the open one of the same transactional id.
+    OpenTransactionLeft,
     /// For compaction, the records of aborted transactions replace earlier ones of their keys.
     AbortedRecordsCount,
     /// Compaction removes the segments that it replaces before their replacement is committed.
@@ -60,7 +66,7 @@ pub enum SeededBug {
 
 impl SeededBug {
     /// All bugs.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 28] = [
         Self::AckBeforeFsync,
         Self::NoDirectorySyncOnCreate,
         Self::NoDirectorySyncOnRename,
@@ -83,6 +89,9 @@ impl SeededBug {
         Self::TruncatedProducersKept,
         Self::AbortedTransactionsNotTakenBack,
         Self::TransactionIndexNotSynced,
+        Self::ProducerIdsNotSynced,
+        Self::CommitAcknowledgedBeforeSync,
+        Self::OpenTransactionLeft,
         Self::AbortedRecordsCount,
         Self::ReplacedBeforeCommit,
         Self::FirstRecordKept,

@@ -35,7 +35,7 @@ impl Log {
     /// [`Error::Config`](crate::Error::Config) for another name.
     pub fn position(&self, name: impl Into<String>) -> Result<Position> {
         let name = name.into();
-        positions::check_name(&name)?;
+        positions::check_name("name", &name)?;
         Ok(Position { log: self.clone(), name })
     }
 

@@ -46,6 +46,8 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone, Copy)]
 struct OpenTransaction {
     first: i64,
+    /// The last offset of its last batch.
+    last: i64,
     /// The first batch after the damage that ends at `damage_end`.
     first_after_damage: Option<i64>,
     /// The exclusive end offset of damage that may have destroyed the marker.
@@ -61,7 +63,12 @@ impl OpenTransaction {
     }
 
     fn at(first: i64) -> Self {
-        Self { first, first_after_damage: None, damage_end: None, may_be_aborted: false }
+        Self { first, last: first, first_after_damage: None, damage_end: None, may_be_aborted: false }
+    }
+
+    /// Whether all of its records were deleted: it holds nothing back. Kafka forgets it when it loads the log.
+    fn is_deleted(&self, log_start_offset: i64) -> bool {
+        self.last < log_start_offset && self.damage_end.is_none()
     }
 }
 
@@ -80,6 +87,7 @@ impl Transactions {
             leader_epoch = walk.before.map_or(-1, |before| before.leader_epoch);
         }
         let end = log.log_end_offset()?;
+        open.retain(|_, open| !open.is_deleted(log.log_start_offset()));
         let end_before = |first: Option<i64>| first.unwrap_or(end).max(log.log_start_offset());
         transactions.last_stable_offset = end_before(open.values().map(|open| open.first).min());
         transactions.readable_end =
@@ -145,6 +153,7 @@ impl Transactions {
         if !header.is_control() {
             let open =
                 open.entry(header.producer_id).or_insert_with(|| OpenTransaction::at(header.base_offset));
+            open.last = header.last_offset;
             if open.damage_end.is_some() {
                 open.first_after_damage.get_or_insert(header.base_offset);
             }

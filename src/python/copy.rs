@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::path::Path;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -107,8 +108,14 @@ pub(super) fn copy(
     .map(Into::into)
 }
 
+/// Copies the whole log of a writer.
+pub(super) fn backup(source: &Path, destination: &Path) -> Result<CopyReport> {
+    let options = CopyOptions { interrupt: SIGNALS, on_warning: WARNINGS, ..CopyOptions::default() };
+    inspected::copy(source, destination, &options, &mut |_| Ok(()))
+}
+
 /// The topics of a data directory that match names or globs.
-fn selected(py: Python<'_>, source: &std::path::Path, wanted: &[String]) -> PyResult<BTreeSet<String>> {
+fn selected(py: Python<'_>, source: &Path, wanted: &[String]) -> PyResult<BTreeSet<String>> {
     let directory = enter(py, || LogDir::open(source, LogOptions::default(), &[]))?;
     let topics: BTreeSet<_> = directory.partitions().values().map(|name| name.topic.clone()).collect();
     let topics: Vec<_> = topics.into_iter().collect();

@@ -13,6 +13,7 @@ include!(concat!(env!("OUT_DIR"), "/stub_doc.rs"));
 mod arguments;
 mod arrow_export;
 mod arrow_import;
+mod async_append;
 mod cat;
 mod compaction;
 mod config;
@@ -38,6 +39,7 @@ mod names;
 mod plan;
 mod plan_reader;
 mod position;
+mod producer;
 mod profile;
 mod rebuild;
 mod record;
@@ -49,9 +51,11 @@ mod retention;
 mod scan;
 mod segment;
 mod split;
+mod transaction;
 mod value_class;
 mod verify;
 mod writer;
+mod writer_options;
 mod zone;
 
 use pyo3::prelude::*;
@@ -67,6 +71,8 @@ mod core_module {
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 
+    #[pymodule_export]
+    use super::async_append::PyUnflushed;
     #[pymodule_export]
     use super::cat::scan_logs;
     #[pymodule_export]
@@ -114,6 +120,8 @@ mod core_module {
     #[pymodule_export]
     use super::position::{PyCommittedOffset, PyPosition};
     #[pymodule_export]
+    use super::producer::PyProducer;
+    #[pymodule_export]
     use super::profile::PyProfiler;
     #[pymodule_export]
     use super::rebuild::{PyDerivedFile, PyRebuildReport, rebuild_indexes};
@@ -139,6 +147,8 @@ mod core_module {
     use super::segment::{PySegment, PySegments};
     #[pymodule_export]
     use super::split::{PyPlannedSegment, PySplit};
+    #[pymodule_export]
+    use super::transaction::PyTransaction;
     #[pymodule_export]
     use super::verify::{PyFinding, PyUnprotected, PyVerification, verify};
     #[pymodule_export]

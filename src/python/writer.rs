@@ -11,38 +11,49 @@ use arc_swap::ArcSwap;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::arguments::{self, Defaulted, LEFT_OUT, epoch, flag, optional};
+use super::arguments::{self, Defaulted, LEFT_OUT, flag, optional};
 use super::compaction::{self, PyCompaction};
 use super::config::config_of;
-use super::enter::{SIGNALS, WARNINGS, enter, unless_exception};
-use super::flush_mode;
+use super::copy::PyCopyReport;
+use super::enter::{SIGNALS, enter, unless_exception};
 use super::log::PyLog;
+use super::producer::PyProducer;
 use super::record::now;
 use super::record_input::{self, Blob, GivenRecord, GivenRecords};
 use super::recovery::{self, PyRecoveryPlan};
 use super::retention::PyRetentionPlan;
+use super::transaction::{self, PyTransaction};
 use super::value_class::value_class;
-use super::{arrow_import, error};
+use super::writer_options::Given;
+use super::{arrow_import, async_append, copy, error};
 use crate::arrow::append_stream;
 use crate::error::{Error, Result};
-use crate::state::partition_metadata::TopicId;
-use crate::writer::{Appended, Appender, FlushMode, LogWriter, RecoveryPlan, WriterOptions};
+use crate::writer::{
+    Appended, Appender, FlushMode, LogWriter, RecoveryPlan, TransactionVersion, WriterOptions,
+};
 
 const NAME: &str = "LogWriter";
 
 value_class! {
     "Appended", PyAppended(Appended),
     repr { first_offset: i64, last_offset: i64, max_timestamp: i64, durable: bool }
+    more { is_duplicate: bool }
 }
 
 /// What a close releases: files, mappings, memory.
 #[derive(Debug)]
-struct Open {
+pub(super) struct Open {
     appender: Appender,
     writer: Mutex<LogWriter>,
+    /// Held while records are removed, and by a backup, which reads all records. Taken before `writer`.
+    removals: Mutex<()>,
 }
 
 impl Open {
+    fn removals(&self) -> MutexGuard<'_, ()> {
+        self.removals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn writer(&self) -> MutexGuard<'_, LogWriter> {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -57,8 +68,9 @@ enum State {
     Failed(String),
 }
 
+/// A writer, for its object in Python and for those of its producers and transactions.
 #[derive(Debug)]
-struct Handle {
+pub(super) struct Handle {
     /// Without a lock: in a forked child the thread that held it may not exist.
     state: ArcSwap<State>,
     process: u32,
@@ -67,6 +79,11 @@ struct Handle {
 impl Handle {
     fn is_of_another_process(&self) -> bool {
         std::process::id() != self.process
+    }
+
+    /// Fails once the log is closed.
+    pub(super) fn writer(&self, py: Python<'_>) -> PyResult<Arc<Open>> {
+        self.open(py)?.ok_or_else(|| error::closed(py, NAME))
     }
 
     /// `None` once the log is closed. *Errors*: in a forked child, and after a close that failed.
@@ -104,11 +121,11 @@ impl Drop for PyLogWriter {
 
 impl PyLogWriter {
     fn open(&self, py: Python<'_>) -> PyResult<Arc<Open>> {
-        self.handle.open(py)?.ok_or_else(|| error::closed(py, NAME))
+        self.handle.writer(py)
     }
 
     /// Calls the appender, from any number of threads at once.
-    fn append_with<T: Send>(
+    pub(super) fn append_with<T: Send>(
         &self,
         py: Python<'_>,
         append: impl FnOnce(&Appender) -> Result<T> + Send,
@@ -125,6 +142,19 @@ impl PyLogWriter {
     ) -> PyResult<T> {
         let open = self.open(py)?;
         enter(py, || call(&mut open.writer()))
+    }
+
+    /// Calls the writer to remove records, which waits for a backup.
+    fn remove_with<T: Send>(
+        &self,
+        py: Python<'_>,
+        remove: impl FnOnce(&mut LogWriter) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        let open = self.open(py)?;
+        enter(py, || {
+            let _removals = open.removals();
+            remove(&mut open.writer())
+        })
     }
 }
 
@@ -145,30 +175,9 @@ impl PyLogWriter {
         leader_epoch: Option<&Bound<'_, PyAny>>,
         producer_id_expiration_ms: Defaulted<'_, '_>,
     ) -> PyResult<Self> {
-        let id = |name, given: &Bound<'_, PyAny>| {
-            let id = arguments::text(name, "a str of 22 letters, as Kafka prints a topic's id", given)?;
-            id.parse::<TopicId>().map_err(|wrong| error::to_python(py, wrong))
-        };
         let path = arguments::path(path)?;
-        let defaults = WriterOptions::default();
-        let config = match config {
-            Some(config) => config,
-            None => py.import("cordwood.config")?.getattr("LogConfig")?.call0()?,
-        };
-        let options = WriterOptions {
-            config: config_of(Some(&config))?,
-            flush: flush.or("flush", defaults.flush, flush_mode::flush)?,
-            topic_id: optional("topic_id", topic_id, id)?,
-            leader_epoch: optional("leader_epoch", leader_epoch, epoch)?,
-            producer_id_expiration_ms: producer_id_expiration_ms.or(
-                "producer_id_expiration_ms",
-                defaults.producer_id_expiration_ms,
-                |name, given| arguments::whole(name, "a whole number of ms, 1 or more", given),
-            )?,
-            interrupt: SIGNALS,
-            on_warning: WARNINGS,
-            ..defaults
-        };
+        let given = Given { config, flush, topic_id, leader_epoch, producer_id_expiration_ms };
+        let (options, config) = given.options(py)?;
         let flush_mode = options.flush;
         let writer = enter(py, || LogWriter::open(path, &options))?;
         let path = writer.path().to_owned();
@@ -176,7 +185,8 @@ impl PyLogWriter {
         if let Some(plan) = &recovery {
             unless_exception(py, recovery::log(py, plan))?;
         }
-        let open = Open { appender: writer.appender(), writer: Mutex::new(writer) };
+        let open =
+            Open { appender: writer.appender(), writer: Mutex::new(writer), removals: Mutex::default() };
         let state = ArcSwap::from_pointee(State::Open(Arc::new(open)));
         let handle = Handle { state, process: std::process::id() };
         Ok(Self { handle: Arc::new(handle), path, config: config.unbind(), flush_mode, recovery })
@@ -283,6 +293,30 @@ impl PyLogWriter {
             .map(Into::into)
     }
 
+    #[doc = stub_doc!(LogWriter.append_async)]
+    #[pyo3(signature = (value, key=None, headers=LEFT_OUT, timestamp=None),
+        text_signature = "($self, value, key=None, headers=(), timestamp=None)")]
+    fn append_async<'py>(
+        &self,
+        py: Python<'py>,
+        value: Option<&Bound<'_, PyAny>>,
+        key: Option<&Bound<'_, PyAny>>,
+        headers: Defaulted<'_, '_>,
+        timestamp: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let record = GivenRecord::of_fields(value, key, headers, timestamp).map(GivenRecords::one);
+        async_append::append(self, py, record)
+    }
+
+    #[doc = stub_doc!(LogWriter.append_many_async)]
+    fn append_many_async<'py>(
+        &self,
+        py: Python<'py>,
+        records: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        async_append::append(self, py, record_input::records(records))
+    }
+
     #[doc = stub_doc!(LogWriter.append_arrow)]
     fn append_arrow(&self, py: Python<'_>, table: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
         // before the stream is taken out of its capsule
@@ -306,6 +340,35 @@ impl PyLogWriter {
         self.append_with(py, |appender| appender.append_batches(raw.as_slice(), keep_offsets)).map(Into::into)
     }
 
+    #[doc = stub_doc!(LogWriter.producer)]
+    #[pyo3(signature = (name=None))]
+    fn producer(&self, py: Python<'_>, name: Option<&Bound<'_, PyAny>>) -> PyResult<PyProducer> {
+        let name = optional("name", name, |argument, given| arguments::text(argument, "a str", given))?;
+        let producer = self.append_with(py, |appender| appender.producer(name.as_deref()))?;
+        Ok(PyProducer::new(Arc::clone(&self.handle), self.path.clone(), producer))
+    }
+
+    #[doc = stub_doc!(LogWriter.transaction)]
+    #[pyo3(signature = (transactional_id, *, version=LEFT_OUT),
+        text_signature = "($self, transactional_id, *, version=2)")]
+    fn transaction(
+        &self,
+        py: Python<'_>,
+        transactional_id: &Bound<'_, PyAny>,
+        version: Defaulted<'_, '_>,
+    ) -> PyResult<PyTransaction> {
+        let id = arguments::text("transactional_id", "a str", transactional_id)?;
+        let version = version.or("version", TransactionVersion::default(), transaction::version)?;
+        let transaction = self.append_with(py, |appender| appender.transaction(&id, version))?;
+        Ok(PyTransaction::new(Arc::clone(&self.handle), self.path.clone(), transaction))
+    }
+
+    #[doc = stub_doc!(LogWriter.abort_transaction)]
+    fn abort_transaction(&self, py: Python<'_>, producer_id: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
+        let producer_id = arguments::whole("producer_id", "a producer id from 0 to 2^63 - 1", producer_id)?;
+        self.append_with(py, |appender| appender.abort_transaction(producer_id)).map(Into::into)
+    }
+
     #[doc = stub_doc!(LogWriter.flush)]
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.append_with(py, Appender::flush)
@@ -325,26 +388,39 @@ impl PyLogWriter {
     #[doc = stub_doc!(LogWriter.truncate_to)]
     fn truncate_to(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<bool> {
         let offset = arguments::offset("offset", offset)?;
-        self.with_writer(py, |writer| writer.truncate_to(offset))
+        self.remove_with(py, |writer| writer.truncate_to(offset))
     }
 
     #[doc = stub_doc!(LogWriter.truncate_fully_and_start_at)]
     fn truncate_fully_and_start_at(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<()> {
         let offset = arguments::offset("offset", offset)?;
-        self.with_writer(py, |writer| writer.truncate_fully_and_start_at(offset))
+        self.remove_with(py, |writer| writer.truncate_fully_and_start_at(offset))
     }
 
     #[doc = stub_doc!(LogWriter.delete_before)]
     fn delete_before(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<bool> {
         let offset = arguments::offset("offset", offset)?;
-        self.with_writer(py, |writer| writer.delete_before(offset))
+        self.remove_with(py, |writer| writer.delete_before(offset))
     }
 
     #[doc = stub_doc!(LogWriter.apply_retention)]
     #[pyo3(signature = (now=None))]
     fn apply_retention(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<PyRetentionPlan> {
         let now = optional("now", now, arguments::time)?;
-        Ok(self.with_writer(py, |writer| writer.apply_retention(now))?.into())
+        Ok(self.remove_with(py, |writer| writer.apply_retention(now))?.into())
+    }
+
+    #[doc = stub_doc!(LogWriter.backup)]
+    fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<PyCopyReport> {
+        let destination = arguments::path(path)?;
+        let open = self.open(py)?;
+        enter(py, || {
+            let _removals = open.removals();
+            // writes the index entries that are in memory
+            open.writer().reader()?;
+            copy::backup(&self.path, &destination)
+        })
+        .map(Into::into)
     }
 
     #[doc = stub_doc!(LogWriter.compact)]
@@ -356,7 +432,7 @@ impl PyLogWriter {
         dedupe_buffer_bytes: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyCompaction> {
         let options = compaction::options_of(now, dedupe_buffer_bytes)?;
-        Ok(self.with_writer(py, |writer| writer.compact(&options))?.into())
+        Ok(self.remove_with(py, |writer| writer.compact(&options))?.into())
     }
 
     #[doc = stub_doc!(LogWriter.reader)]

@@ -11,6 +11,7 @@
 //!
 //! Kafka: `MemoryRecordsBuilder`, `DefaultRecord.writeTo`, `DefaultRecordBatch.writeHeader`.
 
+use super::attributes::{CONTROL, TRANSACTIONAL};
 use super::{Attributes, BatchHeader, Codec, MAX_BATCH_BYTES, V2_HEADER, codec, put, seal, varint};
 use crate::error::{Error, Result, SizeLimit};
 use crate::types::TimestampType;
@@ -60,6 +61,37 @@ pub struct BatchOptions {
     pub timestamp_type: TimestampType,
     /// Milliseconds since the epoch; used only with [`TimestampType::LogAppendTime`].
     pub log_append_time: i64,
+}
+
+/// The producer of a batch, and the kind of the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchProducer {
+    /// −1 if there is none.
+    pub producer_id: i64,
+    /// −1 if there is none.
+    pub producer_epoch: i16,
+    /// The sequence of its first record; −1 if it has none.
+    pub base_sequence: i32,
+    /// Whether the batch is in a transaction.
+    pub is_transactional: bool,
+    /// Whether its records are control records.
+    pub is_control: bool,
+}
+
+impl BatchProducer {
+    /// No producer.
+    pub const NONE: Self = Self {
+        producer_id: -1,
+        producer_epoch: -1,
+        base_sequence: -1,
+        is_transactional: false,
+        is_control: false,
+    };
+
+    fn attributes(self) -> i16 {
+        let transactional = if self.is_transactional { TRANSACTIONAL } else { 0 };
+        transactional | if self.is_control { CONTROL } else { 0 }
+    }
 }
 
 /// Builds v2 batches, one after another. It reuses its buffers, so that it allocates nothing once they are large enough, except
@@ -191,7 +223,20 @@ impl BatchBuilder {
     /// # Errors
     /// As [`BatchBuilder::seal`].
     pub fn finish(&mut self, options: &BatchOptions, out: &mut Vec<u8>) -> Result<BatchHeader> {
-        let (header, bytes) = self.seal(options)?;
+        self.finish_of(options, &BatchProducer::NONE, out)
+    }
+
+    /// [`BatchBuilder::finish`] for a batch of a producer.
+    ///
+    /// # Errors
+    /// As [`BatchBuilder::seal`].
+    pub fn finish_of(
+        &mut self,
+        options: &BatchOptions,
+        producer: &BatchProducer,
+        out: &mut Vec<u8>,
+    ) -> Result<BatchHeader> {
+        let (header, bytes) = self.seal_of(options, producer)?;
         out.extend_from_slice(bytes);
         self.clear();
         Ok(header)
@@ -207,6 +252,18 @@ impl BatchBuilder {
     /// # Source
     /// Kafka: `MemoryRecordsBuilder.close`, `DefaultRecordBatch.writeHeader`.
     pub fn seal(&mut self, options: &BatchOptions) -> Result<(BatchHeader, &[u8])> {
+        self.seal_of(options, &BatchProducer::NONE)
+    }
+
+    /// [`BatchBuilder::seal`] for a batch of a producer.
+    ///
+    /// # Errors
+    /// As [`BatchBuilder::seal`].
+    pub fn seal_of(
+        &mut self,
+        options: &BatchOptions,
+        producer: &BatchProducer,
+    ) -> Result<(BatchHeader, &[u8])> {
         if self.count == 0 {
             return Err(Error::config("records", "at least one", "none"));
         }
@@ -245,12 +302,14 @@ impl BatchBuilder {
             last_offset,
             leader_epoch: options.leader_epoch,
             crc: 0,
-            attributes: Attributes(options.codec.id() | i16::from(is_append_time) << 3),
+            attributes: Attributes(
+                options.codec.id() | i16::from(is_append_time) << 3 | producer.attributes(),
+            ),
             base_timestamp: Some(self.base_timestamp),
             max_timestamp: if is_append_time { options.log_append_time } else { self.max_timestamp },
-            producer_id: -1,
-            producer_epoch: -1,
-            base_sequence: -1,
+            producer_id: producer.producer_id,
+            producer_epoch: producer.producer_epoch,
+            base_sequence: producer.base_sequence,
             count: Some(self.count),
         };
         write_header(bytes, &header, last_delta, self.base_timestamp, self.count);

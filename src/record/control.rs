@@ -4,7 +4,7 @@
 //! key    0 version i16 │ 2 type i16                  value (ABORT, COMMIT)    0 version i16 │ 2 coordinatorEpoch i32
 //! ```
 
-use super::{BatchHeader, RecordRef, Records, i16_at, i32_at};
+use super::{BatchBuilder, BatchHeader, NewRecord, RecordRef, Records, i16_at, i32_at, put};
 use crate::error::Malformed;
 
 /// The type of a control record.
@@ -71,6 +71,31 @@ impl EndMarker {
             Malformed::new(expected, format!("{} bytes: {value:02x?}", value.len()))
         })?;
         Ok(Some(Self { control_type, coordinator_epoch, timestamp: record.timestamp }))
+    }
+}
+
+impl EndMarker {
+    /// Adds the marker to a batch, of which it is the only record.
+    ///
+    /// # Errors
+    /// Those of [`BatchBuilder::append`].
+    ///
+    /// *Source*: `EndTransactionMarker.serializeValue`, `ControlRecordType.recordKey`.
+    pub fn append_to(&self, builder: &mut BatchBuilder) -> crate::error::Result<()> {
+        let (mut key, mut value) = ([0; 4], [0; 6]);
+        let id = match self.control_type {
+            ControlType::Abort => 0,
+            ControlType::Commit => 1,
+            ControlType::Other(id) => id,
+        };
+        put(&mut key, 2, i16::to_be_bytes(id));
+        put(&mut value, 2, self.coordinator_epoch.to_be_bytes());
+        builder.append(&NewRecord {
+            timestamp: self.timestamp,
+            key: Some(&key),
+            value: Some(&value),
+            headers: &[],
+        })
     }
 }
 

@@ -240,10 +240,13 @@ impl BatchHeader {
 
     /// The sequence `delta` offsets after the base offset, −1 if there is none.
     pub(crate) fn sequence_at(&self, delta: i64) -> i32 {
-        if self.base_sequence < 0 {
-            return -1;
-        }
-        let sequence = (i64::from(self.base_sequence) + delta) & i64::from(i32::MAX);
-        i32::try_from(sequence).unwrap_or(-1)
+        if self.base_sequence < 0 { -1 } else { sequence_after(self.base_sequence, delta) }
     }
+}
+
+/// The sequence `delta` records after one. Sequences wrap from 2³¹ − 1 to 0.
+///
+/// *Source*: `DefaultRecordBatch.incrementSequence`.
+pub(crate) fn sequence_after(sequence: i32, delta: i64) -> i32 {
+    i32::try_from((i64::from(sequence) + delta) & i64::from(i32::MAX)).unwrap_or(-1)
 }

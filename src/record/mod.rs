@@ -44,8 +44,9 @@ pub mod varint;
 
 pub use append_validation::{Analyzed, Origin, Validation, analyze};
 pub use attributes::{Attributes, Codec};
-pub use builder::{BatchBuilder, BatchOptions, NewRecord};
+pub use builder::{BatchBuilder, BatchOptions, BatchProducer, NewRecord};
 pub use header::BatchHeader;
+pub(crate) use header::sequence_after;
 pub(crate) use header_name::java_string;
 pub use payload::Payload;
 pub use record_ref::{Headers, RecordRef};

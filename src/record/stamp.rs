@@ -3,9 +3,10 @@
 //! Base offset and leader epoch are outside the checksum. The timestamp type and the largest timestamp are inside it: changing
 //! them requires a new checksum. Kafka: `DefaultRecordBatch.setLastOffset`, `setPartitionLeaderEpoch`, `setMaxTimestamp`.
 
-use super::attributes::{APPEND_TIME, TRANSACTIONAL};
+use super::attributes::APPEND_TIME;
 use super::{
-    Analyzed, BatchBuilder, BatchHeader, BatchOptions, NewRecord, Records, i16_at, i64_at, put, seal,
+    Analyzed, BatchBuilder, BatchHeader, BatchOptions, BatchProducer, NewRecord, Records, i16_at, i64_at,
+    put, seal,
 };
 use crate::error::{Error, Malformed, Result};
 use crate::types::TimestampType;
@@ -106,21 +107,12 @@ impl Analyzed {
             log_append_time: self.max_timestamp,
             ..*options
         };
-        let start = out.len();
-        let mut header = builder.finish(&options, out)?;
-        let BatchHeader { attributes, producer_id, producer_epoch, base_sequence, .. } = self.header;
-        if (producer_id, producer_epoch, base_sequence) != (-1, -1, -1) {
-            // without a producer id the other fields have no meaning; Kafka keeps them, and the bytes must equal Kafka's
-            let stored = out.get_mut(start..).unwrap_or_default();
-            header.attributes.0 |= attributes.0 & TRANSACTIONAL;
-            put(stored, 21, header.attributes.0.to_be_bytes());
-            put(stored, 43, producer_id.to_be_bytes());
-            put(stored, 51, producer_epoch.to_be_bytes());
-            put(stored, 53, base_sequence.to_be_bytes());
-            header.crc = seal(stored);
-            header = BatchHeader { producer_id, producer_epoch, base_sequence, ..header };
-        }
-        Ok(header)
+        // without a producer id the other fields have no meaning; Kafka keeps them, and the bytes must equal Kafka's
+        let BatchHeader { producer_id, producer_epoch, base_sequence, .. } = self.header;
+        let is_transactional = self.header.is_transactional();
+        let producer =
+            BatchProducer { producer_id, producer_epoch, base_sequence, is_transactional, is_control: false };
+        builder.finish_of(&options, &producer, out)
     }
 }
 

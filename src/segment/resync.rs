@@ -9,8 +9,10 @@
 //! 3. The position up to which the damaged batch's checksum matches: then only its length is wrong, and if no whole batch is
 //!    there, the rules begin again at that position. If there is none, the whole batch at the end by its own length.
 //! 4. Every position before the known batch of rule 2 (or the end). A batch there is accepted if its offsets are between
-//!    the last good one and the known one, and the batches after it lead exactly to the known position (or to the end, or to
-//!    a second damaged header). A batch inside a value of a v2 batch fails this: at least the header count follows it.
+//!    the last good one and the known one, and the whole batches after it, whatever their offsets, lead exactly to the known
+//!    position (or to the end, or to a second damaged header). A batch inside a value of a v2 batch fails this: at least the
+//!    header count follows it. It is also accepted if the index has entries for two of these batches, at the same distance from
+//!    them: bytes before them were removed or inserted, so no entry has a right position.
 //!
 //! All this work is charged to the walk's budget. When that is used up, the rest of the segment is skipped, and the span says that it
 //! was not searched: valid batches may be in it.
@@ -24,7 +26,7 @@ use super::Segment;
 use super::damage::Damage;
 use super::walk::{Batch, Walk};
 use crate::error::{Malformed, Result};
-use crate::index::OffsetIndex;
+use crate::index::{Method, OffsetIndex};
 use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, V2_HEADER, crc};
 
 /// Bytes of the file to search at a time.
@@ -164,7 +166,7 @@ impl Walk {
         if let Some((batch, _)) = own {
             return Ok(ControlFlow::Break(Some(batch)));
         }
-        self.search(damage, known).map(|found| ControlFlow::Break(found.or(known)))
+        self.search(damage, known, index).map(|found| ControlFlow::Break(found.or(known)))
     }
 
     /// Rule 1: the whole batch at the end of the damaged one by its length, and whether the checksum or the offsets confirm
@@ -305,7 +307,12 @@ impl Walk {
     }
 
     /// Rule 4: tries every byte up to the known batch.
-    fn search(&mut self, damage: &Damage, known: Option<Batch>) -> Result<Option<Batch>> {
+    fn search(
+        &mut self,
+        damage: &Damage,
+        known: Option<Batch>,
+        index: Option<&OffsetIndex>,
+    ) -> Result<Option<Batch>> {
         let goal = known.map_or(self.bounds.end, |batch| batch.position);
         let high = known.map_or(self.bounds.upper, |batch| batch.header.base_offset);
         let mut position = damage.position + 1;
@@ -315,18 +322,36 @@ impl Walk {
             };
             position = candidate + 1;
             let Some(first) = self.valid_at(candidate, damage.offset, high)? else { continue };
-            let mut last = first;
-            while last.end() < goal
-                && let Some(next) = self.valid_at(last.end(), last.header.last_offset + 1, high)?
-            {
+            let (mut last, mut low) = (first, first.header.last_offset + 1);
+            let (mut distance, mut is_indexed) = (None, false);
+            loop {
+                let indexed = self.index_distance(&last, index)?;
+                is_indexed |= indexed.is_some() && indexed == distance;
+                distance = indexed.or(distance);
+                if last.end() >= goal {
+                    break;
+                }
+                let Some(next) = self.valid_at(last.end(), 0, i64::MAX)? else { break };
+                if (low..high).contains(&next.header.base_offset) && next.header.last_offset < high {
+                    low = next.header.last_offset + 1;
+                }
                 last = next;
             }
-            if last.end() == goal || self.is_damaged_header(last.end(), last.header.last_offset + 1, high)? {
+            if last.end() == goal || is_indexed || self.is_damaged_header(last.end(), low, high)? {
                 return Ok(Some(first));
             }
             position = last.end();
         }
         Ok(None)
+    }
+
+    /// How many bytes after the batch the position is that the index has for it: bytes before the batch were removed (or, if
+    /// negative, inserted).
+    fn index_distance(&mut self, batch: &Batch, index: Option<&OffsetIndex>) -> Result<Option<i64>> {
+        let Some(index) = index.filter(|index| self.spend(index.entry_size())) else { return Ok(None) };
+        let entry = index.lookup(batch.header.last_offset, Method::Binary)?;
+        let is_its_own = index.entries() > 0 && entry.offset >= batch.header.base_offset;
+        Ok(is_its_own.then(|| i64::from(entry.position) - batch.position.cast_signed()))
     }
 
     /// The first position at which a header could start, by its magic, length and offset alone.

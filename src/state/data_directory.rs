@@ -62,6 +62,9 @@ impl DataDirectory {
         Ok(())
     }
 
+    /// What the lock is for that a change of the checkpoints takes.
+    pub(crate) const TURNS: &str = "writers take turns at the checkpoints of a data directory: try again";
+
     /// Fails if the directory is a data directory itself, which holds partitions.
     pub(crate) fn refuse_itself(directory: &Directory) -> Result<()> {
         let entries = directory.entries()?;
@@ -160,7 +163,7 @@ impl DataDirectory {
 
     fn stage(&self, lines: &[(&str, i64)]) -> Result<StagedLines> {
         // the writers of other partitions rewrite the same files
-        let lock = Lock::wait_exclusive(&self.folder, PartitionLocks::NAME)?;
+        let lock = Lock::wait_exclusive(&self.folder, PartitionLocks::NAME, Self::TURNS)?;
         let mut files = Vec::new();
         for (name, offset) in lines {
             // a damaged file, which Kafka ignores, is not changed

@@ -10,6 +10,7 @@
 //! | `.cordwood.cleaned` | `cleaner_checkpoint` |
 //! | `.cordwood.copy` | `copy_journal` |
 //! | `.cordwood.positions/<name>` | [`positions`] |
+//! | `.cordwood.producers` | `producer_ids` |
 //! | `.cordwood.truncations` | `truncation_count` |
 //! | `../*-offset-checkpoint` | `offset_checkpoint`, in the format of `checkpoint_file` |
 //! | `../meta.properties`, `../.kafka_cleanshutdown` | `data_directory` |
@@ -26,6 +27,7 @@ pub mod leader_epochs;
 pub(crate) mod offset_checkpoint;
 pub mod partition_metadata;
 pub mod positions;
+pub(crate) mod producer_ids;
 pub mod producers;
 pub(crate) mod truncation_count;
 

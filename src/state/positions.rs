@@ -63,7 +63,7 @@ impl CommittedOffset {
     /// [`Error::Locked`] if another commit takes longer than 10 seconds; [`Error::Io`]: the old or the new contents are committed.
     pub(crate) fn write(self, partition: &Directory, name: &str) -> Result<()> {
         let folder = partition.folder(POSITIONS)?;
-        let _lock = Lock::wait_exclusive(&folder, LOCK)?;
+        let _lock = Lock::wait_exclusive(&folder, LOCK, "commits of positions take turns: commit again")?;
         if folder.identity_of(name)?.is_none() {
             // a process that was killed may have created the directory, and not synced its name
             partition.sync()?;
@@ -91,14 +91,14 @@ pub(crate) fn names(partition: &Directory) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Fails if a position cannot have this name.
+/// Fails if a position, or a producer, cannot have this name. `argument`: what the caller calls it.
 ///
 /// # Errors
 /// [`Error::Config`].
-pub(crate) fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(argument: &str, name: &str) -> Result<()> {
     if is_topic(name) {
         return Ok(());
     }
     let expected = "1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-', and neither \".\" nor \"..\"";
-    Err(Error::config("name", expected, format!("{name:?}")))
+    Err(Error::config(argument, expected, format!("{name:?}")))
 }

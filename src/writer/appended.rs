@@ -1,5 +1,7 @@
 //! The result of an append.
 
+use crate::state::producers::SequenceRange;
+
 /// The result of an append. Kafka: `LogAppendInfo`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Appended {
@@ -11,13 +13,41 @@ pub struct Appended {
     pub max_timestamp: i64,
     /// Whether the records survive a power loss.
     pub durable: bool,
+    /// Whether they were in the log already, written by an earlier call of the same producer: nothing was appended.
+    pub is_duplicate: bool,
 }
 
 impl Appended {
+    /// The result of an append of nothing, at the log end offset.
+    pub(crate) fn nothing(log_end_offset: i64) -> Self {
+        Self {
+            first_offset: log_end_offset,
+            last_offset: log_end_offset - 1,
+            max_timestamp: -1,
+            durable: true,
+            is_duplicate: false,
+        }
+    }
+
+    /// The result of an append of a batch that is in the log.
+    pub(crate) fn duplicate(old: &SequenceRange) -> Self {
+        Self {
+            first_offset: old.first_offset(),
+            last_offset: old.last_offset,
+            max_timestamp: old.timestamp,
+            durable: false,
+            is_duplicate: true,
+        }
+    }
+
+    /// Whether there was no record to append.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.last_offset < self.first_offset
+    }
+
     /// The result of this append and a later one together.
     pub(crate) fn followed_by(self, later: Self) -> Self {
-        let is_empty = self.last_offset < self.first_offset;
-        let first_offset = if is_empty { later.first_offset } else { self.first_offset };
+        let first_offset = if self.is_empty() { later.first_offset } else { self.first_offset };
         Self { first_offset, max_timestamp: self.max_timestamp.max(later.max_timestamp), ..later }
     }
 }

@@ -3,20 +3,23 @@
 use std::sync::Arc;
 
 use super::partition::Partition;
+use super::sessions::Holder;
 use super::{Appended, Shared};
 use crate::config::CompressionType;
 use crate::error::{Error, Result, SizeLimit};
+use crate::record::control::{ControlType, EndMarker};
 use crate::record::{
-    Analyzed, BatchBuilder, BatchHeader, BatchOptions, Codec, MAX_BATCH_BYTES, NewRecord, Origin, Validation,
-    analyze,
+    Analyzed, BatchBuilder, BatchHeader, BatchOptions, BatchProducer, Codec, MAX_BATCH_BYTES, NewRecord,
+    Origin, Validation, analyze,
 };
+use crate::state::producers::{ProducerEntry, SequenceRange};
 
 /// A handle that appends to a log; clones append to the same log.
 ///
 /// *Concurrency*: `Send + Sync + Clone`. Appends of many threads share one sync (group commit).
 #[derive(Debug, Clone)]
 pub struct Appender {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl Appender {
@@ -45,9 +48,9 @@ impl Appender {
     pub fn append_many(&self, records: &[NewRecord<'_>]) -> Result<Appended> {
         let (appended, truncations) = {
             let mut partition = self.shared.enter()?;
-            (partition.append_records(records)?, partition.truncations)
+            (partition.append_records(records, None)?, partition.truncations)
         };
-        self.with_durability(appended, truncations)
+        self.shared.acknowledge(appended, truncations)
     }
 
     /// Appends v2 batches unchanged except for offsets and epoch. They get the next offsets and the writer's epoch, as a leader
@@ -69,14 +72,7 @@ impl Appender {
             let mut partition = self.shared.enter()?;
             (partition.append_batches(raw, keep_offsets)?, partition.truncations)
         };
-        self.with_durability(appended, truncations)
-    }
-
-    fn with_durability(&self, mut appended: Appended, truncations: u64) -> Result<Appended> {
-        if appended.last_offset >= appended.first_offset {
-            appended.durable = self.shared.await_flush(&appended, truncations)?;
-        }
-        Ok(appended)
+        self.shared.acknowledge(appended, truncations)
     }
 
     /// Makes everything appended so far durable.
@@ -119,6 +115,24 @@ impl Appender {
     pub fn log_end_offset(&self) -> i64 {
         self.shared.lock().ends.log_end_offset()
     }
+}
+
+impl Shared {
+    /// Waits as the flush mode requires. `truncations`: their number when the records were appended.
+    pub(super) fn acknowledge(&self, mut appended: Appended, truncations: u64) -> Result<Appended> {
+        if !appended.is_empty() {
+            appended.durable = self.await_flush(&appended, truncations)?;
+        }
+        Ok(appended)
+    }
+}
+
+/// The producer of the batches that an append builds.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Producing<'a> {
+    /// A producer whose call is one batch.
+    Idempotent(&'a Holder),
+    Transactional(&'a Holder),
 }
 
 impl Partition {
@@ -165,7 +179,12 @@ impl Partition {
         }
     }
 
-    fn append_records(&mut self, records: &[NewRecord<'_>]) -> Result<Appended> {
+    /// Appends records, as one batch or, without a producer and in a transaction, as several if they do not fit.
+    pub(super) fn append_records(
+        &mut self,
+        records: &[NewRecord<'_>],
+        producing: Option<Producing<'_>>,
+    ) -> Result<Appended> {
         let validation = self.validation(Origin::Leader, (self.clock)());
         let is_compressed = !matches!(validation.codec, None | Some(Codec::None));
         // incompressible data grows by less than this under every codec
@@ -181,13 +200,11 @@ impl Partition {
                 check_alone(index, record, max_bytes, limit)?;
             }
         }
-        let next = self.ends.log_end_offset();
-        let mut total =
-            Appended { first_offset: next, last_offset: next - 1, max_timestamp: -1, durable: true };
+        let mut total = Appended::nothing(self.ends.log_end_offset());
         // taken out of `self`: it holds the batch while `self` is changed
         let mut builder = std::mem::take(&mut self.builder);
         let mut append = |builder: &mut BatchBuilder, batch: &[NewRecord<'_>]| {
-            let appended = self.append_built(builder, batch, max_bytes, &validation)?;
+            let appended = self.append_built(builder, batch, max_bytes, &validation, producing)?;
             builder.clear();
             total = total.followed_by(appended);
             Ok(())
@@ -195,6 +212,10 @@ impl Partition {
         let (mut result, mut start) = (Ok(()), 0);
         for (index, record) in records.iter().enumerate() {
             if !builder.is_empty() && builder.size_with(record) > max_bytes {
+                if let Some(Producing::Idempotent(_)) = producing {
+                    result = Err(more_than_one_batch(max_bytes, limit, records.len()));
+                    break;
+                }
                 result = append(&mut builder, records.get(start..index).unwrap_or_default());
                 start = index;
             }
@@ -218,19 +239,82 @@ impl Partition {
         records: &[NewRecord<'_>],
         max_bytes: usize,
         validation: &Validation,
+        producing: Option<Producing<'_>>,
     ) -> Result<Appended> {
-        let (header, bytes) = builder.seal(&self.batch_options(validation))?;
-        if usize::try_from(header.size).is_ok_and(|size| size <= max_bytes) || records.len() < 2 {
+        let producer = producing.map_or(BatchProducer::NONE, |producing| self.batch_producer(producing));
+        let (header, bytes) = builder.seal_of(&self.batch_options(validation), &producer)?;
+        let is_whole = matches!(producing, Some(Producing::Idempotent(_))) || records.len() < 2;
+        if usize::try_from(header.size).is_ok_and(|size| size <= max_bytes) || is_whole {
             check_size(&header, validation.max_message_bytes)?;
-            return self.append(bytes, &[header], None, validation.now);
+            let updates = match producing {
+                Some(_) => Some(self.producers.updates_of(&header, None)?),
+                None => None,
+            };
+            return self.append(bytes, &[header], updates, validation.now);
         }
         // incompressible records: compression made the batch larger
         let (front, back) = records.split_at(records.len() / 2);
         fill(builder, front)?;
-        let front = self.append_built(builder, front, max_bytes, validation)?;
+        let front = self.append_built(builder, front, max_bytes, validation, producing)?;
         fill(builder, back)?;
-        let back = self.append_built(builder, back, max_bytes, validation)?;
+        let back = self.append_built(builder, back, max_bytes, validation, producing)?;
         Ok(front.followed_by(back))
+    }
+
+    /// Appends the marker that ends a producer's transaction. `epoch`: of the marker, at least that of the producer.
+    ///
+    /// *Source*: `MemoryRecords.withEndTransactionMarker`; `UnifiedLog.appendAsLeader`, with `AppendOrigin.COORDINATOR`.
+    pub(super) fn append_marker(
+        &mut self,
+        producer_id: i64,
+        producer_epoch: i16,
+        control_type: ControlType,
+    ) -> Result<Appended> {
+        let now = (self.clock)();
+        let validation = self.validation(Origin::Leader, now);
+        let coordinator_epoch =
+            self.producers.get(producer_id).map_or(0, |entry| entry.coordinator_epoch.max(0));
+        let marker = EndMarker { control_type, coordinator_epoch, timestamp: now };
+        let options = BatchOptions { codec: Codec::None, level: None, ..self.batch_options(&validation) };
+        let producer = BatchProducer {
+            producer_id,
+            producer_epoch,
+            base_sequence: -1,
+            is_transactional: true,
+            is_control: true,
+        };
+        let mut builder = std::mem::take(&mut self.builder);
+        let appended = marker.append_to(&mut builder).and_then(|()| {
+            let (header, bytes) = builder.seal_of(&options, &producer)?;
+            let updates = self.producers.updates_of(&header, Some(&marker))?;
+            self.append(bytes, &[header], Some(updates), now)
+        });
+        builder.clear();
+        self.builder = builder;
+        appended
+    }
+
+    /// The producer and the sequence of its next batch.
+    fn batch_producer(&self, producing: Producing<'_>) -> BatchProducer {
+        let (Producing::Idempotent(holder) | Producing::Transactional(holder)) = producing;
+        BatchProducer {
+            producer_id: holder.producer_id,
+            producer_epoch: holder.producer_epoch,
+            base_sequence: self.next_sequence(producing),
+            is_transactional: matches!(producing, Producing::Transactional(_)),
+            is_control: false,
+        }
+    }
+
+    /// The sequence of a producer's next record. Those of a transaction begin at 0 in a new epoch, as in Kafka; those of a producer
+    /// run on, so that they count its records.
+    pub(super) fn next_sequence(&self, producing: Producing<'_>) -> i32 {
+        let (Producing::Idempotent(holder) | Producing::Transactional(holder)) = producing;
+        let entry = self.producers.get(holder.producer_id);
+        let entry = entry.filter(|entry| {
+            matches!(producing, Producing::Idempotent(_)) || entry.producer_epoch == holder.producer_epoch
+        });
+        entry.and_then(ProducerEntry::last_batch).map_or(0, SequenceRange::next_sequence)
     }
 
     fn append_batches(&mut self, raw: &[u8], keep_offsets: bool) -> Result<Appended> {
@@ -299,6 +383,13 @@ impl Partition {
 fn fill(builder: &mut BatchBuilder, records: &[NewRecord<'_>]) -> Result<()> {
     builder.clear();
     records.iter().try_for_each(|record| builder.append(record))
+}
+
+fn more_than_one_batch(max_bytes: usize, limit: SizeLimit, records: usize) -> Error {
+    let found = format!(
+        "{records} records that need more than one batch; a producer's call is one, and nothing was appended"
+    );
+    Error::RecordTooLarge { limit, max_bytes: max_bytes as u64, found }
 }
 
 /// Fails if a record does not fit into a batch even alone. Called before any batch is appended.

@@ -31,14 +31,11 @@ impl LogWriter {
         let partition = shared.enter()?;
         // under the lock: the log as of the last stable offset
         let log = self.open_reader()?;
-        let open = partition.producers.first_open_offset();
-        let ends = &partition.ends;
         Ok(Cleanable {
             log,
             directory: partition.directory.clone(),
             config: partition.config.clone(),
-            last_stable_offset: open
-                .map_or(ends.log_end_offset(), |first| first.max(ends.log_start_offset())),
+            last_stable_offset: partition.last_stable_offset(),
             first_dirty_offset: partition.cleaner_checkpoint().read()?,
             now: now.unwrap_or_else(partition.clock),
         })
@@ -68,6 +65,12 @@ impl LogWriter {
 }
 
 impl Partition {
+    /// See [`LogWriter::last_stable_offset`].
+    pub(super) fn last_stable_offset(&self) -> i64 {
+        let open = self.producers.first_open_offset();
+        open.map_or(self.ends.log_end_offset(), |first| first.max(self.ends.log_start_offset()))
+    }
+
     pub(super) fn cleaner_checkpoint(&self) -> CleanerCheckpoint<'_> {
         CleanerCheckpoint { directory: &self.directory, data_directory: self.data_directory.as_ref() }
     }

@@ -6,6 +6,7 @@
 //!   (cloned: appends)                     └─ GroupCommit      which thread syncs, and the durable offset
 //! ```
 
+mod acknowledgement;
 mod appended;
 mod appender;
 mod cleanable;
@@ -16,15 +17,19 @@ mod group_commit;
 mod options;
 mod partition;
 mod poison;
+mod producer;
 mod producers;
 mod recovery;
 pub(crate) mod replacement;
 mod restart;
+mod sessions;
+mod transaction;
 mod truncate;
+mod unflushed;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub use appended::Appended;
 pub use appender::Appender;
@@ -33,15 +38,16 @@ pub use flush_mode::FlushMode;
 use group_commit::GroupCommit;
 pub use options::WriterOptions;
 use partition::Partition;
+pub use producer::Producer;
 pub use recovery::{
     FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit,
 };
 #[cfg(feature = "inspect")]
 pub(crate) use recovery::{QUARANTINE, Quarantined, finish_replacement, replaced};
+pub use transaction::{Transaction, TransactionVersion};
 
 use crate::config::LogConfig;
 use crate::error::{Error, IoAction, Result};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, PartitionLocks, forks, forks_now};
 use crate::log::live_segments::LiveSegments;
 use crate::log::retention::{self, RetentionPlan};
@@ -51,6 +57,7 @@ use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::LeaderEpochs;
 pub use crate::state::partition_metadata::TopicId;
 use crate::types::Interrupt;
+pub use unflushed::Unflushed;
 
 /// The end offset and the bytes of both indexes that recovery computes for the last segment of a log. For a benchmark: it drops
 /// nothing from the page cache and writes nothing.
@@ -263,10 +270,7 @@ impl LogWriter {
     /// exclusive end for a committed reader, unless all records of that transaction were deleted: readers do not know it then, nor,
     /// perhaps, does the next opening. Damaged batches are left out. Kafka: `lastStableOffset`.
     pub fn last_stable_offset(&self) -> i64 {
-        let partition = self.shared.lock();
-        let ends = &partition.ends;
-        let open = partition.producers.first_open_offset();
-        open.map_or(ends.log_end_offset(), |first| first.max(ends.log_start_offset()))
+        self.shared.lock().last_stable_offset()
     }
 
     /// The durable offset: every record below it survives a power loss. Kafka: `recoveryPoint`.
@@ -441,45 +445,5 @@ impl Shared {
         self.commit.check()?;
         partition.check_open()?;
         Ok(partition)
-    }
-
-    /// Returns once everything below `offset` is durable. `truncations`: the number of truncations when the log reached `offset`.
-    fn wait_durable(&self, offset: i64, truncations: u64, wait: Option<(Duration, u64)>) -> Result<()> {
-        self.commit.wait_durable(offset, truncations, wait, self.interrupt, || {
-            let unsynced = self.lock_unpoisoned()?.unsynced();
-            if !seeded_bugs::is(SeededBug::AckBeforeFsync) {
-                let synced = unsynced.file.sync();
-                if seeded_bugs::is(SeededBug::FsyncRetriedAfterError) && synced.is_err() {
-                    unsynced.file.sync()?;
-                } else {
-                    synced?;
-                }
-            }
-            self.lock_unpoisoned()?.note_synced(&unsynced)?;
-            Ok(unsynced.log_end_offset)
-        })
-    }
-
-    /// Waits as the flush mode requires before an append returns. Returns true if its records are durable.
-    fn await_flush(&self, appended: &Appended, truncations: u64) -> Result<bool> {
-        let end = appended.last_offset + 1;
-        match self.flush {
-            FlushMode::None => {}
-            FlushMode::Always => self.wait_durable(end, truncations, None)?,
-            FlushMode::Group { ms, bytes } => {
-                self.wait_durable(end, truncations, Some((Duration::from_millis(ms), bytes)))?;
-            }
-            FlushMode::Interval { messages, ms } => {
-                let mut last_sync = self.last_sync.lock().unwrap_or_else(PoisonError::into_inner);
-                let unsynced = u64::try_from(end - self.commit.durable()).unwrap_or(0);
-                let elapsed_ms = u64::try_from(last_sync.elapsed().as_millis()).unwrap_or(u64::MAX);
-                if messages.is_some_and(|max| unsynced >= max) || ms.is_some_and(|max| elapsed_ms >= max) {
-                    *last_sync = Instant::now();
-                    drop(last_sync);
-                    self.wait_durable(end, truncations, None)?;
-                }
-            }
-        }
-        Ok(self.commit.durable() >= end)
     }
 }

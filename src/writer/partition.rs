@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::Appended;
 use super::ends::Ends;
+use super::poison::is_full;
 use super::producers::{Producers, aborted};
+use super::sessions::Sessions;
 use crate::config::LogConfig;
 use crate::error::{Error, Result, SizeLimit};
 use crate::fs::seeded_bugs::{self, SeededBug};
@@ -30,6 +32,7 @@ pub(super) struct Partition {
     pub(super) leader_epoch: i32,
     pub(super) epochs: LeaderEpochs,
     pub(super) producers: Producers,
+    pub(super) sessions: Sessions,
     /// The base offsets of the segments before the active one.
     pub(super) sealed: BTreeSet<i64>,
     pub(super) active: SegmentAppender,
@@ -111,13 +114,7 @@ impl Partition {
         now: i64,
     ) -> Result<Appended> {
         let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
-            let next = self.ends.log_end_offset();
-            return Ok(Appended {
-                first_offset: next,
-                last_offset: next - 1,
-                max_timestamp: -1,
-                durable: true,
-            });
+            return Ok(Appended::nothing(self.ends.log_end_offset()));
         };
         let size = bytes.len() as u64;
         self.check_limits(size, first, last)?;
@@ -163,6 +160,7 @@ impl Partition {
             last_offset: last.last_offset,
             max_timestamp,
             durable: false,
+            is_duplicate: false,
         })
     }
 
@@ -275,7 +273,11 @@ impl Partition {
         let snapshot = if seeded_bugs::is(SeededBug::NoSnapshotAtRoll) {
             None
         } else {
-            self.producers.stage_snapshot(&self.directory, base_offset)?
+            match self.producers.stage_snapshot(&self.directory, base_offset) {
+                // without it, the next opening reads more batches
+                Err(error) if is_full(&error) => None,
+                staged => staged?,
+            }
         };
         let snapshot = snapshot.map(|staged| (base_offset, staged));
         self.active.write_last_index_entries()?;

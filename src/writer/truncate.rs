@@ -182,6 +182,7 @@ impl Partition {
             // after a crash the log must not end below its start offset
             self.sync()?;
         }
+        self.ends.commit().or_poison_after_sync(self.producers.keep_named(&self.directory, offset))?;
         let staged = self.stage_start(offset);
         let epochs = self.ends.commit().or_poison_unless_full(staged)?;
         let advanced = self.advance_start(epochs);

@@ -126,6 +126,7 @@ mod record {
 mod segment {
     mod damage_in_values;
     mod damaged_lengths;
+    mod moved_batches;
     mod overflowed;
     mod resync_work;
 }
@@ -144,8 +145,11 @@ mod writer {
     mod indexes;
     mod log_writer;
     mod missing;
+    mod named_producers;
     mod places;
     mod producer_snapshots;
     mod producers;
     mod recovery_plan;
+    mod transaction_histories;
+    mod transactions;
 }

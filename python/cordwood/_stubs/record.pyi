@@ -62,6 +62,9 @@ class Appended:
     @property
     def durable(self) -> bool:
         """Whether the records survive a power loss."""
+    @property
+    def is_duplicate(self) -> bool:
+        """Whether the producer had appended the records before: nothing was appended, and the offsets are theirs."""
 
 @final
 class FlushMode:

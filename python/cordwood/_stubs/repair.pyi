@@ -21,7 +21,8 @@ def repair(
       where the damage was. A batch whose offset, length, leader epoch or magic is wrong, which no checksum covers, is
       corrected if its checksum and its neighbours determine the value; it is never guessed. An offset and a leader
       epoch are corrected only if one bit differs. A batch that a disk wrote to a wrong place of its `.log` is put
-      where its offsets are missing; a copy of another batch is taken out.
+      where its offsets are missing; a copy of another batch is taken out. Between two damaged places, batches that
+      nothing distinguishes from a copy inside a record's value are taken out too; `quarantine/` has their bytes.
     - `"kafka"` cuts the log at the first damage and removes everything after it, as a broker does. Damage below the log
       start offset is taken out only. A cut below the log start offset is an error.
 

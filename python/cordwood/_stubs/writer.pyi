@@ -1,13 +1,15 @@
 """`LogWriter`."""
 
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from types import TracebackType
-from typing import Self, final
+from typing import Any, Self, final
 
 from cordwood._stubs.arguments import ArrowStream, Bytes, FilePath, Headers, Settings, Time
 from cordwood._stubs.compaction import Compaction
+from cordwood._stubs.copies import CopyReport
 from cordwood._stubs.log import Log
 from cordwood._stubs.plans import RecoveryPlan, RetentionPlan
+from cordwood._stubs.producers import Producer, Transaction
 from cordwood._stubs.record import Appended, FlushMode, Record
 from cordwood.config import LogConfig
 
@@ -31,9 +33,9 @@ class LogWriter:
       not.
     - `"none"`: only `flush()`, a roll and `close()` make records durable.
 
-    Threads may share a `LogWriter`. `close()`, or the end of a `with` block, closes the log cleanly. A log that was not
-    closed is recovered at the next opening. In a forked child every method raises a `ForkedHandleError`. Pickling
-    raises a `TypeError`.
+    Threads and event loops may share a `LogWriter`. `close()`, or the end of a `with` block, closes the log cleanly. A
+    log that was not closed is recovered at the next opening. In a forked child every method raises a
+    `ForkedHandleError`. Pickling raises a `TypeError`.
 
     Signal handlers run while an append waits for other appends or for a flush of another thread: Ctrl-C raises
     `KeyboardInterrupt` within a tenth of a second. The records are appended then, but may not be durable.
@@ -87,7 +89,8 @@ class LogWriter:
     def recovery(self) -> RecoveryPlan | None:
         """What opening the log changed to recover it; `None` if it changed nothing.
 
-        Each change is also written to the logger `cordwood`, with the level `WARNING` if data was cut, else `INFO`.
+        Each change is also written to the logger `cordwood`, with the level `WARNING` if data was cut, else `INFO`. The
+        logger also gets the warnings of the opening, such as of a log start offset outside the log.
         """
     @property
     def path(self) -> str:
@@ -159,6 +162,35 @@ class LogWriter:
         (0, 2)
         >>> folder.cleanup()
         """
+    def append_async(
+        self,
+        value: Bytes | None,
+        key: Bytes | None = None,
+        headers: Headers = (),
+        timestamp: Time | None = None,
+    ) -> Coroutine[Any, Any, Appended]:
+        """Append as `append`, in an event loop of asyncio: other tasks run while this one waits.
+
+        The record is appended by the call, so the order of the calls is the order in the log. `await` waits for the
+        flush, and raises all errors. The tasks that wait share flushes, which run in a thread, one at a time for each
+        event loop and writer. A task that is cancelled while it waits leaves its record in the log. A flush that has
+        begun goes on, also if the event loop is closed, and the interpreter waits for it when it exits.
+
+        *Cost*: as `append` without the flush. The call writes to the page cache. It syncs the old segment if it rolls
+        the log, and waits for a call of another thread that changes segments, such as `roll` or `apply_retention`. The
+        `await` of an append that need not wait does not suspend the task.
+        *Errors*: as `append`. If a flush fails, one task raises its `OSError`, and the others a `PoisonedError`.
+
+        >>> import asyncio, tempfile
+        >>> async def main(path):
+        ...     with cw.LogWriter(path) as writer:
+        ...         return await asyncio.gather(*(writer.append_async(f"{n}") for n in range(1000)))  # one flush
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     asyncio.run(main(f"{folder}/orders-0"))[-1].durable
+        True
+        """
+    def append_many_async(self, records: Iterable[Record | Bytes]) -> Coroutine[Any, Any, Appended]:
+        """Append as `append_many`, from an event loop. See `append_async`."""
     def append_arrow(self, table: ArrowStream) -> Appended:
         """Append the rows of an object with `__arrow_c_stream__`: a pyarrow table or reader, a Polars frame, a `Scan`.
 
@@ -194,6 +226,39 @@ class LogWriter:
         outside the open transaction of its producer; `OutOfOrderSequenceError` and `InvalidProducerEpochError`. All
         have the position of the batch in *raw*.
         *Source*: Kafka `UnifiedLog.appendAsLeader`, `appendAsFollower`.
+        """
+    def producer(self, name: str | None = None) -> Producer:
+        """Return a producer, whose appends are not written twice if they are called again.
+
+        With a *name* it continues, also after a crash, where the producer of this name has stopped. Without one it is
+        a new producer. Names are those of topics: 1 to 249 characters of a-z, A-Z, 0-9, `.`, `_` and `-`. They are
+        kept in the partition directory, in `.cordwood.producers`; a copy of the log has none. A named producer does
+        not expire in a `LogWriter`, but a broker that opens the log forgets it after `producer.id.expiration.ms`.
+
+        If an object of the same name exists, its appends raise an `InvalidProducerEpochError` from now on.
+
+        *Cost*: the first use of a name writes a small file. *Errors*: `ConfigError` for another name;
+        `CorruptLogError` if the file of names is damaged.
+        *Source*: Kafka's `enable.idempotence`; names are an addition.
+        """
+    def transaction(self, transactional_id: str, *, version: int = 2) -> Transaction:
+        """Begin a transaction. An open one with the same *transactional_id* is aborted, and its object is fenced.
+
+        The open one may be from before a crash or a `close()`. *transactional_id*: as the name of a producer. Different
+        transactional ids have transactions at the same time. *version*: Kafka's transaction version: with 2 each end
+        of a transaction raises the epoch of the producer, with 1 it does not.
+
+        *Cost*: the first use of an id writes a small file. *Errors*: `ConfigError` for another id or version;
+        `CorruptLogError` if the file of names is damaged.
+        *Source*: Kafka `KafkaProducer.initTransactions`, `beginTransaction`.
+        """
+    def abort_transaction(self, producer_id: int) -> Appended:
+        """Abort the open transaction of a producer (see `open_transactions`). Return the offset of the marker.
+
+        If a `LogWriter` gave out the producer id, its `Transaction` is fenced. A Kafka client keeps its epoch.
+
+        *Errors*: `ConfigError` if the producer has no open transaction.
+        *Source*: Kafka `kafka-transactions.sh abort`.
         """
     def flush(self) -> None:
         """Make all records that were appended so far durable."""
@@ -261,6 +326,29 @@ class LogWriter:
         *Errors*: `ConfigError` if the policy has no `compact`, or the memory is too small for a key; `CorruptLogError`
         for damage anywhere in the log, with nothing changed; `OSError`: if the disk is full, the segments that were
         replaced before remain so. *Source*: Kafka `LogCleaner`, `Cleaner`.
+        """
+    def backup(self, path: FilePath) -> CopyReport:
+        """Copy the log as it is now to *path*, as `cw.copy` does with its defaults. Return what was copied.
+
+        The copy has all records that were appended before the call, byte for byte, and what belongs to them:
+        transactions, producers, leader epochs, the log start offset. It has none that other threads append meanwhile.
+        Calls that remove records, such as `apply_retention`, wait for a backup; appends do not. Positions
+        (`Log.position`) are not copied.
+
+        The copy is a log: `Log`, `LogWriter` and Kafka open it. If a backup was interrupted, the next one to the same
+        path continues it. To the path of a complete one it is a `ConfigError`, unless the log has not changed since.
+
+        *Cost*: reads the whole log, and syncs and reads back the copy.
+        *Errors*: those of `cw.copy`; `ClosedError`.
+
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with cw.LogWriter(f"{folder.name}/orders-0") as writer:
+        ...     appended = writer.append_many(["a", "b"])
+        ...     backup = writer.backup(f"{folder.name}/backup-0")
+        >>> backup.start_offset, backup.end_offset
+        (0, 2)
+        >>> folder.cleanup()
         """
     def reader(self) -> Log:
         """Return a `Log` of the present state, for reading while the writer is open. This is cheap.

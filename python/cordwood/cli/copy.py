@@ -13,7 +13,7 @@ from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
 from cordwood.cli.terminal import print_json, print_text
 from cordwood.quantities import bytes_in_words, several
-from cordwood.times import FORMS
+from cordwood.times import FORMS, is_relative
 
 __all__ = ["copy"]
 
@@ -83,7 +83,12 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
         match error:
             case ConfigError(argument="destination"):
                 # an argument here, and an option of other commands
-                raise UsageError(f"destination: expected {error.expected}, found {error.found}") from None
+                words = "".join(
+                    f"; {option} {text} is another time at each call: give the time of the first one"
+                    for option, text in (("--since", since), ("--until", until))
+                    if text is not None and is_relative(text)
+                )
+                raise UsageError(f"destination: expected {error.expected}, found {error.found}{words}") from None
         raise
     if json:
         print_json(_document(report))

@@ -29,7 +29,7 @@ from cordwood.cli.record_range import (
     times,
 )
 from cordwood.cli.selection import PartitionNumbers, Paths, Topics, selected
-from cordwood.cli.terminal import Column, print_json, print_table
+from cordwood.cli.terminal import Column, dropping_unread, print_json, print_table
 from cordwood.cli.zone import TZ, core_zone, zone_of
 from cordwood.quantities import several
 
@@ -135,7 +135,8 @@ def count(  # noqa: PLR0913, PLR0917  (a command's options)
         errors = {"failed": [{"path": path, "error": error} for path, error in failed]} if failed else {}
         print_json({"records": total, "groups": [_json_row(group) for group in shown], **errors})
     elif is_csv:
-        _write_csv(shown, groups)
+        with dropping_unread():
+            _write_csv(shown, groups)
     else:
         read = len(selection.paths) + len(selection.failed) - len(failed)
         title = f"{several(total, 'record')} in {several(read, 'partition')}"

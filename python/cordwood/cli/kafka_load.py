@@ -8,6 +8,7 @@ from pathlib import Path
 import cordwood
 from cordwood import ConfigError, CordwoodError, Finding, KafkaLoad, LoadAction, LogDir
 from cordwood.cli.exit_codes import UsageError, error_in_words, say
+from cordwood.cli.progress import elapsed
 from cordwood.cli.terminal import Column, print_line, print_table, print_text
 from cordwood.quantities import several
 
@@ -26,8 +27,9 @@ def print_kafka_loads(paths: Sequence[Path], *, clean: bool | None, json: bool) 
     partitions = _partitions(paths)
     for path in partitions:
         try:
-            load = cordwood.plan_kafka_load(path, clean=clean)
-            accepted = _accepted(load)
+            with elapsed(f"reading {path}"):
+                load = cordwood.plan_kafka_load(path, clean=clean)
+                accepted = _accepted(load)
         except (CordwoodError, OSError) as error:
             if len(partitions) == 1 or isinstance(error, ConfigError):
                 raise

@@ -40,7 +40,9 @@ def _run_typer(argv: Sequence[str]) -> int:
     complete_if_asked()
     try:
         code = app(args=list(argv) or ["--help"], prog_name="cordwood", standalone_mode=False)
-    except SystemExit:
-        # typer ends with it if the reader of its help closed standard output
-        return 0
+    except SystemExit as end:
+        if isinstance(end.__context__, BrokenPipeError):
+            # rich ends with it if the reader of the help closed standard output
+            return 0
+        raise
     return code if isinstance(code, int) else 0

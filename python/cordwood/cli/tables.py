@@ -9,7 +9,7 @@ from cordwood.cli.declared import Option
 from cordwood.cli.exit_codes import FailedError, NothingFoundError, UsageError, say
 from cordwood.cli.formats import Format, csv_line, format_of, json_line, write_batches, write_lines
 from cordwood.cli.output import output_of
-from cordwood.cli.terminal import Column, escape, escape_json, print_table
+from cordwood.cli.terminal import Column, dropping_unread, escape, escape_json, print_table
 from cordwood.quantities import several
 from cordwood.times import in_words
 
@@ -82,7 +82,8 @@ def write(  # noqa: PLR0913  (the options of a command)
     if rows and output is None and output_format is None and not json_lines:
         print_table(shown.title(rows), shown.columns, [shown.row(row) for row in rows])
     elif rows:
-        _write_file(table, rows, path, "jsonl" if json_lines else output_format, output)
+        with dropping_unread():
+            _write_file(table, rows, path, "jsonl" if json_lines else output_format, output)
     wrong = sum(row.get("error") is not None for row in rows)
     damaged = table.damaged_ranges
     for damage in damaged[:MOST_MESSAGES]:

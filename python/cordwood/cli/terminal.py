@@ -3,7 +3,8 @@
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 # rich and json are imported by what prints with them: most commands do not
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Column",
     "drop_output",
+    "dropping_unread",
     "escape",
     "escape_json",
     "print_json",
@@ -121,6 +123,18 @@ def print_line(line: str) -> None:
     try:
         sys.stdout.write(line + "\n")
     except BrokenPipeError:
+        drop_output()
+
+
+@contextmanager
+def dropping_unread() -> Iterator[None]:
+    """Drop the rest of what the block writes to standard output if its reader is gone: see `drop_output`."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        # only an error of standard output has no file name
+        if error.filename is not None:
+            raise
         drop_output()
 
 

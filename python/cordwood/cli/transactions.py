@@ -37,6 +37,11 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
         Option("--open", help="The transactions without a marker in the logs themselves."),
     ] = False,
     topic: Annotated[list[str] | None, Option(help="With --open: only this topic. Can be repeated.")] = None,
+    abort: Annotated[
+        int | None,
+        Option("--abort", metavar="PRODUCER_ID", help="Abort the open transaction of this producer in a partition."),
+    ] = None,
+    yes: Annotated[bool, Option("--yes", help="With --abort: write the marker. Without this, only print it.")] = False,
     on_damage: OnDamageOption = "raise",
     output_format: FormatOption = None,
     json: JsonOption = False,
@@ -48,6 +53,9 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
     cordwood transactions /var/lib/kafka             transactional ids, from __transaction_state
     cordwood transactions /var/lib/kafka --open      what holds back read_committed consumers, in every partition
     cordwood transactions /var/lib/kafka/orders-0    the same for one partition
+    cordwood transactions orders-0 --abort 1002      print what would be aborted; with --yes, abort it
+
+    --abort is for a log that no broker has open; for others there is kafka-transactions.sh abort.
 
     Of a partition of another topic than __transaction_state, the open transactions are listed without --open.
     A transaction that is open in a log, but whose id has no transaction in __transaction_state, hangs.
@@ -55,9 +63,14 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
     1 if a partition cannot be read: the others are listed.
     """  # noqa: D301
     partition = cordwood.classify(path).topic
-    is_open = open_ or partition not in {None, _TOPIC}
+    is_open = open_ or abort is not None or partition not in {None, _TOPIC}
     if is_open and transactional_id:
         raise UsageError("--id is for transactional ids, which the logs do not have: leave out --id or --open")
+    if yes and abort is None:
+        raise UsageError("--yes has an effect only with --abort")
+    if abort is not None:
+        _abort(path, abort, yes=yes, json=json)
+        return
     if topic and not is_open:
         raise UsageError("--topic has an effect only with --open")
     if topic and partition is None:
@@ -73,6 +86,43 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
             shown = _IDS
     remarks = _unread(table) if is_open else []
     write(table, shown, path=path, json_lines=json, output_format=output_format, output=output, remarks=remarks)
+
+
+def _abort(path: Path, producer_id: int, *, yes: bool, json: bool) -> None:
+    """Append an ABORT marker, or print what it would end."""
+    # not needed for a list
+    from cordwood.cli.terminal import print_json, print_text  # noqa: PLC0415
+
+    if cordwood.classify(path).kind == "data_directory":
+        raise UsageError(f"--abort needs one partition directory, found the data directory {path}")
+    rows = cordwood.open_transactions(path).to_dicts()
+    row = next((row for row in rows if row["producer_id"] == producer_id), None)
+    if row is None:
+        others = ", ".join(str(row["producer_id"]) for row in rows if row["producer_id"] is not None)
+        raise NothingFoundError(
+            f"{path}: producer {producer_id} has no open transaction; producers with one: {others or 'none'}"
+        )
+    names = ("producer_id", "producer_epoch", "first_offset", "last_offset", "records")
+    document = {"path": str(path.absolute()), **{name: row[name] for name in names}, "marker_offset": None}
+    if not yes:
+        # the error with which a log is not opened for writing
+        cordwood.LogWriter.plan_recovery(path)
+    else:
+        with cordwood.LogWriter(path) as writer:
+            document["marker_offset"] = writer.abort_transaction(producer_id).first_offset
+    document["dry_run"] = not yes
+    if json:
+        print_json(document)
+        return
+    what = (
+        f"the transaction of producer {producer_id} from offset {row['first_offset']} to {row['last_offset']}, "
+        f"{several(row['records'], 'record')}"
+    )
+    if yes:
+        print_text(f"{path}: aborted {what}; its marker is at offset {document['marker_offset']}")
+    else:
+        print_text(f"{path}: would abort {what}")
+        print_text("nothing was written; add --yes to abort it", style="dim")
 
 
 def _unread(table: cordwood.Table) -> list[str]:

@@ -49,6 +49,8 @@ pub struct Lock {
     path: PathBuf,
 }
 
+const ONE_WRITER: &str = "only one writer may use a log at a time";
+
 impl Lock {
     /// Takes a lock that conflicts with every other one, on a file of the directory (or `../name`, of its parent), which is
     /// created if it is missing. Never waits.
@@ -68,17 +70,19 @@ impl Lock {
         Self::take(directory, name, Kind::Shared)
     }
 
-    /// Like [`Lock::exclusive`], but waits up to 10 seconds for holders that release it soon.
+    /// Like [`Lock::exclusive`], but waits up to 10 seconds for holders that release it soon. `rule`: what the lock is for, in the
+    /// error.
     ///
     /// # Errors
     /// As [`Lock::exclusive`].
-    pub fn wait_exclusive(directory: &Directory, name: &str) -> Result<Self> {
+    pub fn wait_exclusive(directory: &Directory, name: &str, rule: &'static str) -> Result<Self> {
         let until = Instant::now() + Duration::from_secs(10);
         loop {
             match Self::exclusive(directory, name) {
                 Err(Error::Locked { .. }) if Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(2));
                 }
+                Err(Error::Locked { file, found, .. }) => return Err(Error::Locked { file, found, rule }),
                 done => return done,
             }
         }
@@ -109,7 +113,7 @@ impl Lock {
             Ok(Some(descriptor)) => Ok(Self { descriptor: Some(descriptor), path }),
             Ok(None) => {
                 let found = refused.map_or_else(|| holder::UNKNOWN.to_owned(), |by| by.description());
-                Err(Error::Locked { file: path, found })
+                Err(Error::Locked { file: path, found, rule: ONE_WRITER })
             }
             Err(error) => Err(Error::io(path, IoAction::Lock, error)),
         }
@@ -237,7 +241,7 @@ fn probe(directory: &Directory, name: &str, kind: Kind) -> Result<()> {
     };
     match probed.map_err(|error| Error::io(&path, IoAction::QueryLock, error))? {
         None => Ok(()),
-        Some(holder) => Err(Error::Locked { file: path, found: holder.description() }),
+        Some(holder) => Err(Error::Locked { file: path, found: holder.description(), rule: ONE_WRITER }),
     }
 }
 

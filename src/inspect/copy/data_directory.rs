@@ -12,7 +12,7 @@ use crate::fs::{
     DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, STAGED, is_data_directory,
 };
 use crate::state::copy_journal::{CopiedRange, CopyJournal};
-use crate::state::data_directory::{CLEAN_SHUTDOWN, holds_partition, is_partition};
+use crate::state::data_directory::{CLEAN_SHUTDOWN, DataDirectory, holds_partition, is_partition};
 use crate::state::offset_checkpoint::{CLEANED_OFFSETS, HIGH_WATERMARKS, OffsetCheckpoint, RECOVERY_POINTS};
 use crate::types::Interrupt;
 
@@ -137,7 +137,7 @@ fn begin(
     }
     // fails if a broker is running
     let lock = Lock::shared(to, DATA_DIRECTORY_LOCK)?;
-    let _writers = Lock::wait_exclusive(to, PartitionLocks::NAME)?;
+    let _writers = Lock::wait_exclusive(to, PartitionLocks::NAME, DataDirectory::TURNS)?;
     if to.identity_of(RECOVERY_POINTS)?.is_none() {
         to.replace(RECOVERY_POINTS, OffsetCheckpoint::default().to_text().as_bytes())?;
     }
@@ -160,7 +160,7 @@ fn copy_lines(
     done: &[(&PartitionName, CopyReport)],
 ) -> Result<()> {
     // the writers of other partitions rewrite the same files
-    let _writers = Lock::wait_exclusive(to, PartitionLocks::NAME)?;
+    let _writers = Lock::wait_exclusive(to, PartitionLocks::NAME, DataDirectory::TURNS)?;
     let (Ok(lines), Ok(mut kept)) =
         (OffsetCheckpoint::read(source, name)?, OffsetCheckpoint::read(to, name)?)
     else {

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::fs::seeded_bugs::{self, SeededBug};
-use crate::record::BatchHeader;
 use crate::record::control::EndMarker;
+use crate::record::{BatchHeader, sequence_after};
 
 /// The number of batches of a producer that are remembered to detect duplicates.
 const MAX_BATCHES: usize = 5;
@@ -25,6 +25,11 @@ pub struct SequenceRange {
 }
 
 impl SequenceRange {
+    /// The sequence after its last one.
+    pub fn next_sequence(&self) -> i32 {
+        sequence_after(self.last_sequence, 1)
+    }
+
     /// The sequence of its first offset. Sequences wrap from 0 to 2³¹ − 1.
     ///
     /// *Source*: `BatchMetadata.firstSeq`, `DefaultRecordBatch.decrementSequence`.
@@ -124,9 +129,14 @@ impl ProducerEntry {
     ///
     /// *Source*: `ProducerStateEntry.findDuplicateBatch`.
     pub(super) fn duplicate_of(&self, header: &BatchHeader) -> Option<&SequenceRange> {
-        let sequences = (header.base_sequence, header.last_sequence());
-        let mut batches = self.batches.iter().filter(|_| header.producer_epoch == self.producer_epoch);
-        batches.find(|batch| (batch.first_sequence(), batch.last_sequence) == sequences)
+        let batch = self.batch_of(header.base_sequence, header.last_sequence());
+        batch.filter(|_| header.producer_epoch == self.producer_epoch)
+    }
+
+    /// The batch with exactly these sequences, both inclusive, if it is one of the last.
+    pub(crate) fn batch_of(&self, first_sequence: i32, last_sequence: i32) -> Option<&SequenceRange> {
+        let sequences = (first_sequence, last_sequence);
+        self.batches.iter().find(|batch| (batch.first_sequence(), batch.last_sequence) == sequences)
     }
 
     /// The producer as it is now, without its batches: those of an append are added.

@@ -66,8 +66,17 @@ impl ProducerStates {
     ///
     /// *Source*: `ProducerStateManager.truncateAndReload`, `loadFromSnapshot`.
     pub fn reload(&mut self, snapshot: &ProducerSnapshot, now: i64, expiration_ms: i64) {
+        self.reload_if(snapshot, |entry| !entry.is_expired(now, expiration_ms));
+    }
+
+    /// [`ProducerStates::reload`] of the producers that are wanted.
+    pub(crate) fn reload_if(
+        &mut self,
+        snapshot: &ProducerSnapshot,
+        is_wanted: impl Fn(&ProducerEntry) -> bool,
+    ) {
         self.clear();
-        for entry in snapshot.entries.iter().filter(|entry| !entry.is_expired(now, expiration_ms)) {
+        for entry in snapshot.entries.iter().filter(|entry| is_wanted(entry)) {
             self.load(entry.clone());
         }
     }
@@ -165,7 +174,12 @@ impl ProducerStates {
     ///
     /// *Source*: `ProducerStateManager.removeExpiredProducers`.
     pub fn remove_expired(&mut self, now: i64, expiration_ms: i64) {
-        self.producers.retain(|_, entry| !entry.is_expired(now, expiration_ms));
+        self.retain(|entry| !entry.is_expired(now, expiration_ms));
+    }
+
+    /// Removes the producers that are not wanted.
+    pub(crate) fn retain(&mut self, is_wanted: impl Fn(&ProducerEntry) -> bool) {
+        self.producers.retain(|_, entry| is_wanted(entry));
         let producers = &self.producers;
         self.order.retain(|producer_id| producers.contains_key(&producer_id));
     }
@@ -221,7 +235,10 @@ impl ProducerStates {
         snapshot::encode(entries.into_iter())
     }
 
-    fn load(&mut self, entry: ProducerEntry) {
+    /// Adds an entry of a snapshot.
+    ///
+    /// *Source*: `ProducerStateManager.loadProducerEntry`.
+    pub(crate) fn load(&mut self, entry: ProducerEntry) {
         if let Some(first_offset) = entry.open_transaction {
             self.open.insert(first_offset, entry.producer_id);
         }

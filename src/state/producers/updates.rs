@@ -138,7 +138,7 @@ fn check_sequence(
     } else {
         let before = before.filter(|before| before.producer_epoch == header.producer_epoch);
         let last = entry.last_batch().or_else(|| before.and_then(ProducerEntry::last_batch));
-        last.map_or(-1, |last| last.last_sequence).checked_add(1).unwrap_or(0)
+        last.map_or(0, SequenceRange::next_sequence)
     };
     if seeded_bugs::is(SeededBug::SequenceLeftOut) && header.base_sequence.checked_sub(1) == Some(expected) {
         return Ok(());

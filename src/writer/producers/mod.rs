@@ -5,6 +5,7 @@
 //!
 //! The log is synced up to a snapshot's offset before the snapshot is written, so that no snapshot is ahead of its log after a crash.
 
+mod kept;
 mod rebuild;
 mod replay;
 
@@ -18,8 +19,9 @@ use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::{Directory, Staged};
 use crate::record::control::EndMarker;
 use crate::record::{Analyzed, BatchHeader};
+use crate::state::producer_ids::IdOwner;
 use crate::state::producers::{
-    EndedTransaction, LastRecord, ProducerRefusal, ProducerStates, ProducerUpdates,
+    EndedTransaction, LastRecord, ProducerEntry, ProducerRefusal, ProducerStates, ProducerUpdates,
 };
 use crate::writer::Appended;
 
@@ -48,6 +50,30 @@ impl Producers {
         Ok(producers)
     }
 
+    /// A producer.
+    pub(super) fn get(&self, producer_id: i64) -> Option<&ProducerEntry> {
+        self.states.get(producer_id)
+    }
+
+    /// The ids of all producers.
+    pub(super) fn ids(&self) -> impl Iterator<Item = i64> {
+        self.states.iter().map(|entry| entry.producer_id)
+    }
+
+    /// What a batch that the writer builds changes. `marker`: if it is one.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRecord`] for a batch outside its producer's open transaction.
+    pub(super) fn updates_of(
+        &self,
+        header: &BatchHeader,
+        marker: Option<&EndMarker>,
+    ) -> Result<ProducerUpdates> {
+        let mut updates = ProducerUpdates::default();
+        updates.add(&self.states, header, marker, false).map_err(|refusal| to_error(refusal, header, 0))?;
+        Ok(updates)
+    }
+
     /// The first offset of the oldest open transaction.
     pub(super) fn first_open_offset(&self) -> Option<i64> {
         self.states.first_open_offset()
@@ -63,7 +89,7 @@ impl Producers {
     /// *Source*: `ProducerStateManager.removeExpiredProducers`.
     pub(super) fn remove_expired(&mut self, now: i64) {
         if now.saturating_sub(self.checked) >= EXPIRATION_CHECK_MS {
-            self.states.remove_expired(now, self.expiration_ms);
+            self.states.retain(|entry| !is_forgotten(entry, now, self.expiration_ms));
             self.checked = now;
         }
     }
@@ -111,13 +137,12 @@ impl Producers {
             let old = self.states.duplicate_of(&batch.header)?;
             let (first_offset, last_offset, max_timestamp) =
                 (old.first_offset(), old.last_offset, old.timestamp);
-            let before =
-                total.unwrap_or(Appended { first_offset, last_offset, max_timestamp, durable: false });
+            let before = total.unwrap_or_else(|| Appended::duplicate(old));
             total = Some(Appended {
                 first_offset: before.first_offset.min(first_offset),
                 last_offset: before.last_offset.max(last_offset),
                 max_timestamp: before.max_timestamp.max(max_timestamp),
-                durable: false,
+                ..before
             });
         }
         total
@@ -177,8 +202,14 @@ impl Producers {
         for snapshot in &present {
             directory.remove(&snapshot_file(*snapshot))?;
         }
-        if present.is_empty() { Ok(()) } else { directory.sync() }
+        let had_kept = Self::remove_kept(directory)?;
+        if present.is_empty() && !had_kept { Ok(()) } else { directory.sync() }
     }
+}
+
+/// Whether a producer is expired. A named one never is: its sequences tell an application what was written.
+fn is_forgotten(entry: &ProducerEntry, now: i64, expiration_ms: i64) -> bool {
+    entry.is_expired(now, expiration_ms) && !IdOwner::Producer.ids().contains(&entry.producer_id)
 }
 
 /// The name of the snapshot as of an offset.
@@ -199,13 +230,14 @@ fn to_error(refusal: ProducerRefusal, header: &BatchHeader, position: u64) -> Er
     let BatchHeader { producer_id, producer_epoch, base_sequence, .. } = *header;
     match refusal {
         ProducerRefusal::Sequence { expected } => Error::OutOfOrderSequence {
-            position,
+            position: Some(position),
             producer_id,
             producer_epoch,
             expected,
             found: base_sequence,
         },
         ProducerRefusal::Epoch { expected } => {
+            let position = Some(position);
             Error::InvalidProducerEpoch { position, producer_id, expected, found: producer_epoch }
         }
         ProducerRefusal::Transaction(malformed) => refused(position, malformed),

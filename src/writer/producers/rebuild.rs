@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::replay::Replayed;
-use super::{Producers, snapshot_file, snapshots_in};
+use super::{Producers, is_forgotten, snapshot_file, snapshots_in};
 use crate::error::Result;
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, Staged};
@@ -262,7 +262,8 @@ impl<'a> Rebuild<'a> {
                 None => read(self.directory, offset)?,
             };
             if let Some(snapshot) = read {
-                self.states.reload(&snapshot, self.now, self.expiration_ms);
+                let (now, expiration_ms) = (self.now, self.expiration_ms);
+                self.states.reload_if(&snapshot, |entry| !is_forgotten(entry, now, expiration_ms));
                 (self.map_end, self.last_snapshot) = (offset, offset);
                 return Ok(());
             }

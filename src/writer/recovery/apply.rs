@@ -20,6 +20,7 @@ use crate::writer::WriterOptions;
 use crate::writer::ends::Ends;
 use crate::writer::partition::Partition;
 use crate::writer::producers::Producers;
+use crate::writer::sessions::Sessions;
 
 /// The log after recovery.
 #[derive(Debug)]
@@ -58,6 +59,7 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
         leader_epoch: plan.leader_epoch,
         epochs,
         producers,
+        sessions: Sessions::default(),
         sealed: sealed.into_iter().collect(),
         active,
         live,

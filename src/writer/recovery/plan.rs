@@ -53,7 +53,12 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Pla
     let data_directory = DataDirectory::around(directory)?;
     let topic_id = missing_topic_id(directory, options)?;
     let starting_at = checkpoint.and_then(|checkpoint| checkpoint.starting_at);
-    let log_options = LogOptions { io: Io::Pread, interrupt: options.interrupt, ..LogOptions::default() };
+    let log_options = LogOptions {
+        io: Io::Pread,
+        interrupt: options.interrupt,
+        on_warning: options.on_warning,
+        ..LogOptions::default()
+    };
     let (mut report, work) = match Log::open_in(directory.clone(), log_options) {
         Ok(log) if starting_at.is_none() => {
             let (report, recovery) =

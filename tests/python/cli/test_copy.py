@@ -54,6 +54,24 @@ def test_a_copy_of_a_relative_range_is_continued_by_the_times_that_the_error_nam
     assert not list((tmp_path / "copy").rglob(".cordwood.copy"))
 
 
+def test_a_complete_copy_of_a_relative_range_says_why_it_is_another_range_now(tmp_path: Path) -> None:
+    path, now = tmp_path / "orders-0", time.time_ns() // 1_000_000
+    with cw.LogWriter(path) as writer:
+        writer.append(b"old", timestamp=now - 5_400_000)
+        writer.append(b"new", timestamp=now)
+    copy = ["copy", path, tmp_path / "copy"]
+    for _ in range(2):
+        assert cordwood(*copy, "--since", "-2h").returncode == 0
+    # as the first range is after an hour
+    done = cordwood(*copy, "--since", "-1h")
+    assert done.returncode == 2
+    assert "--since -1h is another time at each call: give the time of the first one" in done.stderr.decode()
+    done = cordwood(*copy, "--since", str(now - 3_600_000))
+    assert done.returncode == 2
+    assert "at each call" not in done.stderr.decode()
+    assert len(list(cw.Log(tmp_path / "copy").records())) == 2
+
+
 def test_another_range_is_refused(tmp_path: Path) -> None:
     source = recent(tmp_path / "orders-0")
     begun(source, tmp_path / "copy", start_time=1_700_000_000_000)

@@ -18,6 +18,7 @@ from commands import cordwood, environment, run_with
 from scripts import write_script
 
 import cordwood as cw
+from cordwood.cli import main
 from cordwood.cli.app import app
 from cordwood.cli.commands import HEADINGS
 from cordwood.cli.exit_codes import SKIPPING_DAMAGE
@@ -36,14 +37,17 @@ PRINTING: list[tuple[list[object], bool]] = [
     (["cat", SMALL], True),
     (["cat", SMALL, "--format", "parquet"], True),
     (["count", DATA], False),
-    (["count", DATA, "--csv"], True),
+    (["count", DATA, "--csv"], False),
+    (["count", FLIPPED, "--csv", "--on-damage", "skip"], False),
     (["trace", SMALL / "00000000000000000000.index", 5], False),
     (["dump", SMALL], True),
     (["groups", DATA], False),
-    (["groups", DATA, "--json"], True),
+    (["groups", DATA, "--json"], False),
+    (["groups", "{flipped}", "--json", "--on-damage", "skip"], False),
+    (["groups", "{flipped}", "--format", "arrow", "--on-damage", "skip"], False),
     (["transactions", DATA], False),
     (["metadata", DATA], False),
-    (["metadata", DATA, "records", "--format", "csv"], True),
+    (["metadata", DATA, "records", "--format", "csv"], False),
     (["positions", "{committed}"], False),
     (["report", SMALL, "-o", "-"], True),
     (["completion", "bash"], True),
@@ -67,18 +71,34 @@ PRINTING: list[tuple[list[object], bool]] = [
 ]
 
 
+def flip(*logs: Path) -> None:
+    """Change a byte of the last record of each `.log` that has one."""
+    for log in logs:
+        if log.stat().st_size > 0:
+            data = bytearray(log.read_bytes())
+            data[-2] ^= 1
+            log.chmod(0o644)
+            log.write_bytes(data)
+
+
 @pytest.mark.parametrize(("words", "is_stream"), PRINTING)
 def test_a_closed_pipe_ends_every_command_quietly(tmp_path: Path, words: list[object], is_stream: bool) -> None:
     def arguments(name: str) -> tuple[object, ...]:
-        paths = {"{new}": str(tmp_path / name), "{committed}": str(committed)}
+        paths = {"{new}": str(tmp_path / name), "{committed}": str(committed), "{flipped}": str(flipped)}
         return tuple(paths.get(str(word), word) for word in words)
 
     committed = tmp_path / "committed-0"
     shutil.copytree(SMALL, committed)
     cw.Log(committed).position("billing").commit(5)
 
+    flipped = tmp_path / "flipped"
+    if "{flipped}" in words:
+        shutil.copytree(DATA, flipped)
+        flip(*flipped.glob("__consumer_offsets-*/*.log"))
+
     expected = cordwood(*arguments("new-0"))
     assert expected.stdout
+    assert expected.returncode == 1 or "--on-damage" not in words
     read_out, write_out = os.pipe()
     # nobody will read what the command writes
     os.close(read_out)
@@ -211,3 +231,14 @@ def test_advice_at_damage_names_an_option_of_the_command(tmp_path: Path) -> None
             assert advice in (["--on-damage skip"], [])
         else:
             assert advice == ["the policy salvage" if name == "repair" else "cordwood repair"], error
+
+
+@pytest.mark.parametrize("code", [0, 3, None, "a sentence"])
+def test_an_exit_within_a_command_keeps_its_code(monkeypatch: pytest.MonkeyPatch, code: object) -> None:
+    def ends(**_: object) -> None:
+        raise SystemExit(code)
+
+    monkeypatch.setattr("cordwood.cli.app.app", ends)
+    with pytest.raises(SystemExit) as raised:
+        main(["verify", str(SMALL)])
+    assert raised.value.code == code

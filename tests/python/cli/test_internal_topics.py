@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 import struct
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from pyarrow import parquet
 import cordwood as cw
 
 DATA = corpus.GOLDEN / "16-data-dir"
+PAYMENTS = corpus.partition("11-transactions").path
 SNAPSHOT = DATA / "__cluster_metadata-0" / "00000000000000000068-0000000001.checkpoint"
 
 
@@ -64,6 +66,29 @@ def test_open_transactions_of_a_partition_and_of_a_directory() -> None:
     assert (nothing.returncode, nothing.stderr) == (1, b"cordwood: no transaction is open here\n")
 
 
+def test_an_open_transaction_is_aborted_only_with_yes(tmp_path: Path) -> None:
+    partition = Path(shutil.copytree(PAYMENTS, tmp_path / "payments-0"))
+    files = {file.name: file.read_bytes() for file in partition.iterdir()}
+    dry = cordwood("transactions", partition, "--abort", "4")
+    assert (dry.returncode, dry.stderr) == (0, b"")
+    assert f"{partition}: would abort the transaction of producer 4 from offset 903" in dry.stdout.decode()
+    assert "add --yes to abort it" in dry.stdout.decode()
+    document = json.loads(cordwood("transactions", partition, "--abort", "4", "--json").stdout)
+    assert (document["dry_run"], document["marker_offset"], document["first_offset"]) == (True, None, 903)
+    assert {file.name: file.read_bytes() for file in partition.iterdir()} == files
+    end = cw.Log(partition).log_end_offset
+    done = cordwood("transactions", partition, "--abort", "4", "--yes")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "aborted the transaction of producer 4 from offset 903" in done.stdout.decode()
+    assert f"its marker is at offset {end}" in done.stdout.decode()
+    assert cw.Log(partition).last_stable_offset == 940
+    done = cordwood("transactions", partition, "--abort", "5", "--yes", "--json")
+    assert json.loads(done.stdout)["marker_offset"] == end + 1
+    log = cw.Log(partition)
+    assert log.last_stable_offset == log.log_end_offset == end + 2
+    assert cordwood("transactions", partition).returncode == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
@@ -75,6 +100,11 @@ def test_open_transactions_of_a_partition_and_of_a_directory() -> None:
         (["metadata", DATA, "acls"], 1, "has no acls"),
         (["metadata", DATA, "brokers", "--topic", "cities"], 2, "--topic selects rows of"),
         (["transactions", DATA, "--topic", "cities"], 2, "only with --open"),
+        (["transactions", DATA, "--yes"], 2, "--yes has an effect only with --abort"),
+        (["transactions", DATA, "--abort", "5"], 2, "--abort needs one partition directory"),
+        (["transactions", PAYMENTS, "--abort", "x"], 2, "--abort"),
+        (["transactions", PAYMENTS, "--abort", "5", "--id", "city-1"], 2, "--id is for transactional ids"),
+        (["transactions", PAYMENTS, "--abort", "6"], 1, "producer 6 has no open transaction; producers with one: 4, 5"),
         (["transactions", DATA, "--open", "--topic", "citties"], 1, "no topic 'citties'; there are"),
         (["metadata", DATA, "--topic", "citties"], 1, "no topics of a topic named citties"),
     ],

@@ -5,7 +5,9 @@ The messages of the binding (PyO3) do not, and its `OverflowError` is not an err
 
 from __future__ import annotations
 
+import asyncio
 import decimal
+import functools
 import inspect
 import re
 import shutil
@@ -116,11 +118,33 @@ WRITERS: list[cw.LogWriter] = []
 
 
 def on_writer(name: str, **good: Any) -> Callable[[Path], Made]:
+    return of_writer(lambda writer: getattr(writer, name), **good)
+
+
+def of_writer(call: Callable[[cw.LogWriter], Any], **good: Any) -> Callable[[Path], Made]:
     def make(folder: Path) -> Made:
         writer = cw.LogWriter(folder / "made-0")
         WRITERS.append(writer)
         writer.append_many([b"x"] * 10)
-        return getattr(writer, name), good
+        return call(writer), good
+
+    return make
+
+
+def awaited(name: str, **good: Any) -> Callable[[Path], Made]:
+    """A method of a writer whose `await` raises the errors."""
+
+    def make(folder: Path) -> Made:
+        call, _ = on_writer(name)(folder)
+
+        @functools.wraps(call)
+        def run(*values: Any, **named: Any) -> Any:
+            async def main() -> Any:
+                return await call(*values, **named)
+
+            return asyncio.run(main())
+
+        return run, good
 
     return make
 
@@ -178,8 +202,18 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "LogWriter.end_offset_for": on_writer("end_offset_for", epoch=0),
     "LogWriter.append": on_writer("append", value=b"v"),
     "LogWriter.append_many": on_writer("append_many", records=[b"v"]),
+    "LogWriter.append_async": awaited("append_async", value=b"v"),
+    "LogWriter.append_many_async": awaited("append_many_async", records=[b"v"]),
     "LogWriter.append_arrow": on_writer("append_arrow", table=None),
     "LogWriter.append_batches": on_writer("append_batches", raw=b""),
+    "LogWriter.backup": on_writer("backup", path="backup-0"),
+    "LogWriter.producer": on_writer("producer"),
+    "LogWriter.transaction": on_writer("transaction", transactional_id="billing"),
+    "LogWriter.abort_transaction": on_writer("abort_transaction", producer_id=5),
+    "Producer.append": of_writer(lambda writer: writer.producer().append, value=b"v"),
+    "Producer.append_many": of_writer(lambda writer: writer.producer().append_many, records=[b"v"]),
+    "Transaction.append": of_writer(lambda writer: writer.transaction("billing").append, value=b"v"),
+    "Transaction.append_many": of_writer(lambda writer: writer.transaction("billing").append_many, records=[b"v"]),
     "LogWriter.wait_durable": on_writer("wait_durable", offset=5),
     "LogWriter.truncate_to": on_writer("truncate_to", offset=5),
     "LogWriter.truncate_fully_and_start_at": on_writer("truncate_fully_and_start_at", offset=5),
@@ -203,6 +237,10 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "plan_kafka_load": lambda _: (cw.plan_kafka_load, {"path": PLAIN, "clean": True}),
     "rebuild_indexes": lambda _: (cw.rebuild_indexes, {"path": PLAIN}),
     "repair": lambda _: (cw.repair, {"path": PLAIN}),
+    "retention_timer": lambda folder: (
+        cw.retention_timer,
+        {"writer": on_writer("roll")(folder)[0].__self__, "every": 60},  # type: ignore[attr-defined]
+    ),
     "transactions": lambda _: (cw.transactions, {"path": DATA}),
     "verify": lambda _: (cw.verify, {"paths": PLAIN}),
     "classify": lambda _: (cw.classify, {"path": PLAIN}),
@@ -338,10 +376,10 @@ def test_every_public_call_is_tried() -> None:
         "DamagedRange", "DerivedFile", "Difference", "Dump", "DumpRows", "FileChange", "Finding",
         "FirstDifference", "FlushMode", "Follow", "KafkaLoad", "LoadAction", "LoadFailure", "LoadWarning", "LoadedFile",
         "LoadedLog", "LoadedSegment", "Location", "LostOffsets", "LostRange", "OffsetGap", "OffsetPosition",
-        "OtherForm", "PathInfo", "Position", "RebuildReport", "RebuiltIndex", "RecordPlace", "Records", "RecoveryCut",
-        "RecoveryPlan", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "Scan",
-        "ScanStats", "Segment", "SegmentSplit", "Segments", "Table", "TimestampOffset", "Unprotected",
-        "Verification",
+        "OtherForm", "PathInfo", "Position", "Producer", "RebuildReport", "RebuiltIndex", "RecordPlace", "Records",
+        "RecoveryCut", "RecoveryPlan", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "RetentionTimer", "Scan",
+        "ScanStats", "Segment", "SegmentSplit", "Segments", "Table", "TimestampOffset", "Transaction",
+        "Unprotected", "Verification",
     }  # fmt: skip
     assert public - cannot_be_made == tried
     for name in cannot_be_made:

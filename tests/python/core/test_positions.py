@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pickle
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -266,3 +268,19 @@ def test_a_forked_child_commits_too_and_a_position_is_not_pickled(tmp_path: Path
     assert position.offset == 2
     with pytest.raises(TypeError):
         pickle.dumps(position)
+
+
+@pytest.mark.long
+def test_a_commit_that_waits_too_long_says_that_commits_take_turns(tmp_path: Path) -> None:
+    path = new_log(tmp_path / "t-0", 3)
+    position = cw.Log(path).position("billing")
+    position.commit(1)
+    with (path / FOLDER / "~lock").open("r+b") as file:
+        fcntl.fcntl(file, 37, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        with pytest.raises(cw.LockedError) as raised:
+            position.commit(2)
+    assert raised.value.file == str(path / FOLDER / "~lock")
+    assert "commits of positions take turns: commit again" in str(raised.value)
+    assert "writer" not in str(raised.value)
+    assert position.offset == 1
+    position.commit(2)

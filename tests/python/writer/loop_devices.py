@@ -18,9 +18,10 @@ KINDS = {
     "ext4": (["-q", "-m", "0"], "data=journal,errors=remount-ro", 64 << 20),
     "xfs": (["-q"], "defaults", 300 << 20),
 }
-# FS_IOC_SHUTDOWN (EXT4_IOC_SHUTDOWN, XFS_IOC_GOINGDOWN): all later writes fail, and data that is not durable is lost
+# FS_IOC_SHUTDOWN (EXT4_IOC_SHUTDOWN, XFS_IOC_GOINGDOWN): all later writes fail, and data that is not durable is lost.
+# The flags say whether the journal is written before.
 SHUTDOWN = 0x8004587D
-NO_LOG_FLUSH = 2
+LOG_FLUSH, NO_LOG_FLUSH = 1, 2
 
 
 def tool(name: str) -> str | None:
@@ -56,11 +57,11 @@ def make_image(kind: str, image: Path, size: int | None = None) -> None:
 
 
 @contextmanager
-def mounted(kind: str, image: Path) -> Iterator[Path]:
+def mounted(kind: str, image: Path, options: str | None = None) -> Iterator[Path]:
     """Mount an image in a directory next to it."""
     mount = image.with_suffix(".mount")
     mount.mkdir(exist_ok=True)
-    with _mounted("-o", f"loop,{KINDS[kind][1]}", image, mount):
+    with _mounted("-o", f"loop,{options or KINDS[kind][1]}", image, mount):
         yield mount
 
 
@@ -84,10 +85,10 @@ def _mounted(*arguments: object) -> Iterator[None]:
         assert done.returncode == 0, done.stderr
 
 
-def shut_down(mount: Path) -> None:
-    """Shut a file system down, as after a disk failure."""
+def shut_down(mount: Path, flags: int = NO_LOG_FLUSH) -> None:
+    """Shut a file system down, as after a disk failure or a loss of power."""
     descriptor = os.open(mount, os.O_RDONLY)
     try:
-        fcntl.ioctl(descriptor, SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
+        fcntl.ioctl(descriptor, SHUTDOWN, struct.pack("I", flags))
     finally:
         os.close(descriptor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 from pathlib import Path
 
@@ -134,6 +135,82 @@ def test_a_call_that_fails_is_an_error_and_loses_nothing(
         assert sorted(found.values()) == list(range(len(found)))
         if not said.get("poisoned"):
             assert found.keys() == told.keys()
+
+
+# each task awaits five appends; a task that counts runs beside them
+AWAITING = """
+import asyncio, os, sys
+import cordwood as cw
+
+async def main():
+    turns = 0
+    async def count():
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0.001)
+            turns += 1
+    async def appends():
+        for _ in range(5):
+            assert (await writer.append_async(b"x" * 100)).durable
+    counting = asyncio.create_task(count())
+    await asyncio.gather(*(appends() for _ in range(1000)))
+    counting.cancel()
+    return turns
+
+with cw.LogWriter(sys.argv[1]) as writer:
+    writer.append(b"before")
+    os.write(1, b"opened\\n")
+    turns = asyncio.run(main())
+    os.write(1, b"appended\\n")
+    assert writer.log_end_offset == 5001
+print(turns)
+"""
+
+
+def test_a_thousand_tasks_share_flushes_that_do_not_block_the_event_loop(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    script, trace = write_script(tmp_path, AWAITING), tmp_path / "trace"
+    calls = "trace=fdatasync,fsync,write"
+    slow = "inject=fdatasync:delay_enter=100000"
+    before = ("strace", "-f", "-qqq", "-o", str(trace), "-e", calls, "-e", slow)
+    *_, turns = run(script, tmp_path / "orders-0", env=script_environment, before=before).stdout.split()
+    appending = trace.read_text().partition('"opened')[2].partition('"appended')[0]
+    syncs = len(re.findall(r"f(?:data)?sync\(", appending))
+    # as many for all tasks as for one
+    assert 5 <= syncs <= 7
+    # the event loop ran while each of them lasted
+    assert int(turns) >= 10 * syncs
+
+
+AWAITED_FAILURE = """
+import asyncio, sys
+import cordwood as cw
+
+async def main():
+    for _ in range(9):
+        await writer.append_async(b"before")
+    done = await asyncio.gather(*(writer.append_async(b"x") for _ in range(50)), return_exceptions=True)
+    print(*(type(one).__name__ for one in done))
+    try:
+        await writer.append_async(b"x")
+    except cw.PoisonedError:
+        print("poisoned")
+
+writer = cw.LogWriter(sys.argv[1])
+asyncio.run(main())
+"""
+
+
+def test_a_flush_that_fails_is_an_error_of_all_tasks_that_wait_for_it(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    script = write_script(tmp_path, AWAITED_FAILURE)
+    # counted for each thread: the thread that opens the log makes fewer of these calls
+    before = tracer({"fdatasync": "error=EIO:when=10+"})
+    results, last = run(script, tmp_path / "orders-0", env=script_environment, before=before).stdout.splitlines()
+    assert sorted(results.split()) == ["OSError"] + ["PoisonedError"] * 49
+    assert last == "poisoned"
 
 
 FULL = """

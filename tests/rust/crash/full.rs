@@ -79,6 +79,31 @@ fn an_opening_leaves_out_snapshots_for_which_there_is_no_space() {
     assert!(left_out > 0);
 }
 
+#[test]
+fn a_roll_leaves_out_a_snapshot_for_which_there_is_no_space() {
+    let mut left_out = 0;
+    for at in 0.. {
+        let mut client = log_with_segments(FlushMode::Always);
+        client.disk.set_fault(Some(Fault { at, kind: FaultKind::NoSpace, forever: false }));
+        let called = client.roll();
+        let (is_over, failed) = (client.disk.fault_is_over(), client.disk.failed());
+        client.disk.set_fault(None);
+        if !is_over {
+            break;
+        }
+        if failed.iter().any(|operation| operation.to_string().contains(".snapshot")) {
+            assert!(called.error.is_none(), "{at}: {:?}", called.error);
+            let end = client.model.end;
+            // the next opening takes it
+            assert!(client.reopen().error.is_none(), "{at}");
+            let name = format!("{end:020}.snapshot");
+            assert!(client.disk.shown().files().iter().any(|(file, _)| *file == name), "{at}: {name}");
+            left_out += 1;
+        }
+    }
+    assert!(left_out > 0);
+}
+
 /// A log with four segments; the first segments are below the log start offset.
 fn log_with_segments(flush: FlushMode) -> Client {
     let setup = Setup { flush, sector: 16, before: Before::Nothing };
@@ -110,6 +135,7 @@ fn calls() -> Calls {
     calls.push(("roll".to_owned(), Box::new(Client::roll)));
     calls.push(("append".to_owned(), Box::new(|client| client.append(2))));
     calls.push(("append of a producer".to_owned(), Box::new(Client::produce)));
+    calls.push(("append of a named producer".to_owned(), Box::new(Client::produce_named)));
     calls.push(("append, which rolls".to_owned(), Box::new(|client| client.append_of(&[b'v'; 300]))));
     calls
 }

@@ -11,7 +11,7 @@ use cordwood::{Log, LogOptions};
 use crate::found::{self, Files, Reader};
 use crate::model::{Expected, Fault};
 use crate::naive::Batch;
-use crate::producers;
+use crate::{producers, transactions};
 
 /// Counts of checks and violations.
 #[derive(Debug, Clone, Default)]
@@ -239,7 +239,8 @@ impl Judge {
         }
         self.tally.read += 1;
         let checked = compare_with_naive_reader(recovered, batches)
-            .and_then(|()| producers::check(recovered, batches, &self.options));
+            .and_then(|()| producers::check(recovered, batches, &self.options))
+            .and_then(|()| transactions::check(recovered, batches, &self.options));
         if let Err(what) = checked {
             self.tally.note("misread", place, &what);
         }

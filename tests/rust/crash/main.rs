@@ -57,4 +57,5 @@ mod seeded_bugs;
 mod shortened;
 mod split;
 mod tails;
+mod transactions;
 mod waiting;

@@ -3,7 +3,7 @@
 use cordwood::config::LogConfig;
 use cordwood::fs::mem::{CrashPoint, MemoryDisk, Operation};
 use cordwood::record::NewRecord;
-use cordwood::writer::{Appended, FlushMode, LogWriter, WriterOptions};
+use cordwood::writer::{Appended, FlushMode, LogWriter, Transaction, TransactionVersion, WriterOptions};
 use cordwood::{Error, Result};
 
 use crate::batches::{ABORT, BatchV2, COMMIT, Rec};
@@ -15,6 +15,8 @@ use crate::model::{Effect, Expected, Model, Sent};
 pub enum Op {
     /// A batch of two records, then a batch of a transaction, or the marker that ends it.
     Append,
+    /// A batch of a named producer; then an append in a transaction, which is begun, or the commit or abort of the open one.
+    Transact,
     Flush,
     Roll,
     /// Raises the log start by two, then applies retention by size.
@@ -27,8 +29,16 @@ pub enum Op {
 }
 
 impl Op {
-    pub const ALL: [Self; 7] =
-        [Self::Append, Self::Flush, Self::Roll, Self::Retain, Self::Truncate, Self::Close, Self::Reopen];
+    pub const ALL: [Self; 8] = [
+        Self::Append,
+        Self::Transact,
+        Self::Flush,
+        Self::Roll,
+        Self::Retain,
+        Self::Truncate,
+        Self::Close,
+        Self::Reopen,
+    ];
 }
 
 pub const NOW: i64 = 1_700_000_000_000;
@@ -67,6 +77,24 @@ impl Setup {
     }
 }
 
+/// The name of the producer, and the transactional id.
+pub const NAMED: &str = "named";
+pub const TRANSACTIONAL: &str = "billing";
+
+/// The record of a marker that the writer makes.
+fn marker(kind: i16) -> Rec {
+    BatchV2::marker(0, kind, 0, 0, NOW).records.remove(0)
+}
+
+/// Records of one batch, from an offset on.
+fn sent(first: i64, records: &[Rec]) -> Vec<Sent> {
+    let fingerprint =
+        |record: &Rec| fingerprint(record.timestamp, record.key.as_deref(), record.value.as_deref(), &[]);
+    let batch_end = first + records.len() as i64;
+    let numbered = (first..).zip(records);
+    numbered.map(|(offset, record)| Sent { offset, batch_end, fingerprint: fingerprint(record) }).collect()
+}
+
 /// A call of the writer, with its crash points.
 pub struct Call {
     pub name: &'static str,
@@ -92,6 +120,7 @@ pub struct Client {
     appends: i64,
     /// The last transactional batch: its producer's id and epoch. `None`: its marker was appended.
     open: Option<(i64, i16)>,
+    transaction: Option<Transaction>,
     truncations: u32,
 }
 
@@ -105,6 +134,7 @@ impl Client {
             unsure: Vec::new(),
             appends: 0,
             open: None,
+            transaction: None,
             truncations: 0,
         }
     }
@@ -141,6 +171,17 @@ impl Client {
                 visit(self.append(2));
                 visit(self.produce());
             }
+            Op::Transact => {
+                visit(self.produce_named());
+                if self.transaction.is_some() {
+                    visit(self.end_transaction());
+                } else {
+                    visit(self.begin_transaction());
+                    if self.transaction.is_some() {
+                        visit(self.append_in_transaction());
+                    }
+                }
+            }
             Op::Flush => visit(self.flush()),
             Op::Roll => visit(self.roll()),
             Op::Retain => {
@@ -150,6 +191,8 @@ impl Client {
             }
             Op::Truncate => {
                 self.truncations += 1;
+                // its records may be truncated; the next one aborts what is left of it
+                self.transaction = None;
                 visit(if self.truncations.is_multiple_of(2) {
                     // in turn: above the log end, at the log start, inside the last segment, below the log start
                     let (start, end) = (self.model.start, self.model.end);
@@ -163,6 +206,7 @@ impl Client {
                 });
             }
             Op::Close => {
+                self.transaction = None;
                 let close = |writer: &mut LogWriter| writer.close();
                 visit(self.call("close", Effect::Grows, close, |_| (), |_, ()| ()));
             }
@@ -202,6 +246,55 @@ impl Client {
         self.append_as(&[record], Some(&(batch.build().bytes, false)))
     }
 
+    /// Appends a batch of a named producer.
+    pub fn produce_named(&mut self) -> Call {
+        let record = Rec::at(NOW + (self.appends + 1) * 10).value(format!("named {}", self.appends));
+        self.append_by(&[record], |writer, records| writer.producer(Some(NAMED))?.append_many(records, None))
+    }
+
+    fn append_in_transaction(&mut self) -> Call {
+        let mut transaction = self.transaction.take().unwrap();
+        let record = Rec::at(NOW + (self.appends + 1) * 10).key("key").value(format!("in {}", self.appends));
+        let call = self.append_by(&[record], |_, records| transaction.append_many(records));
+        // without a record, its end would write nothing
+        self.transaction = Some(transaction).filter(|_| call.error.is_none());
+        call
+    }
+
+    /// Commits two of three transactions, and aborts the third.
+    fn end_transaction(&mut self) -> Call {
+        let mut transaction = self.transaction.take().unwrap();
+        let kind = if self.appends % 3 == 0 { ABORT } else { COMMIT };
+        self.append_by(&[marker(kind)], |_, _| {
+            if kind == ABORT { transaction.abort() } else { transaction.commit() }
+        })
+    }
+
+    /// Begins a transaction. It aborts the open one of the same id, which a crash, a close or a truncation has left.
+    fn begin_transaction(&mut self) -> Call {
+        let version = if self.appends % 2 == 0 { TransactionVersion::V1 } else { TransactionVersion::V2 };
+        let next = self.model.end;
+        let mut begun = None;
+        let aborted = sent(next, &[marker(ABORT)]);
+        let call = self.call(
+            "transaction",
+            Effect::Grows,
+            |writer| {
+                begun = Some(writer.transaction(TRANSACTIONAL, version)?);
+                Ok(writer.log_end_offset())
+            },
+            |_| (),
+            |model, end| {
+                assert!(end == next || end == next + 1, "{end} after {next}");
+                model.end = end;
+                model.records.extend(aborted.iter().filter(|sent| sent.offset < end));
+            },
+        );
+        self.transaction = begun;
+        self.note_unsure(call.error.as_ref(), aborted);
+        call
+    }
+
     fn append_values(&mut self, values: &[Vec<u8>]) -> Call {
         let number = self.appends + 1;
         let records: Vec<_> = (0..)
@@ -216,23 +309,20 @@ impl Client {
 
     /// Appends records. `batch`: the batch that they are in, and whether it keeps its offsets; `None`: the writer builds it.
     fn append_as(&mut self, records: &[Rec], batch: Option<&(Vec<u8>, bool)>) -> Call {
+        self.append_by(records, |writer, new| match batch {
+            Some((batch, keeps_offsets)) => writer.append_batches(batch, *keeps_offsets),
+            None => writer.append_many(new),
+        })
+    }
+
+    /// Appends records as one batch by a call.
+    fn append_by(
+        &mut self,
+        records: &[Rec],
+        append: impl FnOnce(&mut LogWriter, &[NewRecord<'_>]) -> Result<Appended>,
+    ) -> Call {
         let count = records.len() as i64;
         self.appends += 1;
-        let sent = |first: i64| -> Vec<Sent> {
-            (first..)
-                .zip(records)
-                .map(|(offset, record)| Sent {
-                    offset,
-                    batch_end: first + count,
-                    fingerprint: fingerprint(
-                        record.timestamp,
-                        record.key.as_deref(),
-                        record.value.as_deref(),
-                        &[],
-                    ),
-                })
-                .collect()
-        };
         let new: Vec<_> = records
             .iter()
             .map(|record| NewRecord {
@@ -243,30 +333,32 @@ impl Client {
             })
             .collect();
         let next = self.model.end;
+        let sent = sent(next, records);
         let call = self.call(
             "append",
             Effect::Grows,
-            |writer| match batch {
-                Some((batch, keeps_offsets)) => writer.append_batches(batch, *keeps_offsets),
-                None => writer.append_many(&new),
-            },
+            |writer| append(writer, &new),
             |_| (),
             |model: &mut Model, appended: Appended| {
                 assert_eq!((appended.first_offset, appended.last_offset), (next, next + count - 1));
                 model.end = appended.last_offset + 1;
-                model.records.extend(sent(appended.first_offset));
+                model.records.extend(&sent);
                 if appended.durable {
                     model.durable = model.end;
                 }
             },
         );
-        self.unsure = match call.error {
+        self.note_unsure(call.error.as_ref(), sent);
+        call
+    }
+
+    fn note_unsure(&mut self, error: Option<&Error>, sent: Vec<Sent>) {
+        self.unsure = match error {
             // a successful append shows that the failed appends before it are not in the log: it has their offset
             None => Vec::new(),
             Some(Error::Poisoned { .. }) => std::mem::take(&mut self.unsure),
-            Some(_) => sent(next),
+            Some(_) => sent,
         };
-        call
     }
 
     pub fn flush(&mut self) -> Call {
@@ -323,6 +415,7 @@ impl Client {
     }
 
     pub fn reopen(&mut self) -> Call {
+        self.transaction = None;
         self.writer = None;
         self.disk.record();
         let before = self.model.clone();

@@ -253,6 +253,24 @@ fn seeded_transaction_index_not_synced_is_caught() {
 
 #[test]
 #[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_producer_ids_not_synced_is_caught() {
+    is_caught(SeededBug::ProducerIdsNotSynced, || short_sequences_after(Before::Nothing));
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_commit_acknowledged_before_sync_is_caught() {
+    is_caught(SeededBug::CommitAcknowledgedBeforeSync, || short_sequences_after(Before::Nothing));
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_open_transaction_left_is_caught() {
+    is_caught(SeededBug::OpenTransactionLeft, || short_sequences_after(Before::Nothing));
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_aborted_records_count_is_caught() {
     is_caught(SeededBug::AbortedRecordsCount, compactions);
 }

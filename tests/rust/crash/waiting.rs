@@ -5,7 +5,7 @@ use std::thread;
 use cordwood::Error;
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk, Survivors};
 use cordwood::record::NewRecord;
-use cordwood::writer::{Appended, Appender, FlushMode, LogWriter, WriterOptions};
+use cordwood::writer::{Appended, Appender, FlushMode, LogWriter, Unflushed, WriterOptions};
 
 use crate::script::{Before, NOW, Setup};
 
@@ -40,6 +40,68 @@ fn after_power_losses(disk: &MemoryDisk) -> Vec<i64> {
     let point = disk.crash_point();
     let all = point.survivors(8, 1).into_iter().chain([Survivors::None, Survivors::All]);
     all.map(|survivors| open(&point.image(survivors).disk(), FlushMode::Always).log_end_offset()).collect()
+}
+
+/// An append whose flush is awaited apart from it.
+fn append_unflushed(writer: &LogWriter, value: &[u8]) -> Unflushed {
+    let record = NewRecord { timestamp: NOW, key: None, value: Some(value), headers: &[] };
+    writer.appender().append_many_unflushed(&[record]).unwrap()
+}
+
+#[test]
+fn the_wait_of_an_append_makes_those_before_it_durable_and_their_waits_sync_nothing() {
+    for truncates in [false, true] {
+        let disk = MemoryDisk::new(16);
+        let mut writer = open(&disk, FlushMode::Always);
+        let mut appends = vec![append_unflushed(&writer, b"a"), append_unflushed(&writer, b"b")];
+        if truncates {
+            writer.truncate_to(1).unwrap();
+        }
+        appends.push(append_unflushed(&writer, b"c"));
+        assert!(appends.is_sorted_by_key(Unflushed::order));
+        let last = appends.last().unwrap();
+        assert!(last.must_wait() && !last.appended().unwrap().durable);
+        assert!(after_power_losses(&disk).contains(&i64::from(truncates)));
+        last.wait().unwrap();
+        let operations = disk.operations();
+        for append in &appends {
+            append.wait().unwrap();
+        }
+        // not the second one: it may be truncated
+        assert!([0, 2].iter().all(|place| appends[*place].appended().unwrap().durable));
+        assert_eq!(disk.operations(), operations);
+        let end = writer.log_end_offset();
+        assert_eq!(end, if truncates { 2 } else { 3 });
+        assert!(after_power_losses(&disk).iter().all(|found| *found == end));
+    }
+}
+
+#[test]
+fn a_close_makes_an_append_durable_whose_flush_was_not_awaited() {
+    let disk = MemoryDisk::new(16);
+    let mut writer = open(&disk, LONG_WAIT);
+    let append = append_unflushed(&writer, b"a");
+    writer.close().unwrap();
+    append.wait().unwrap();
+    assert!(append.appended().unwrap().durable);
+    assert!(after_power_losses(&disk).iter().all(|end| *end == 1));
+}
+
+#[test]
+fn after_a_failed_sync_no_append_whose_flush_was_not_awaited_is_acknowledged() {
+    // forever: the sync of the file fails, whatever comes before it
+    let fault = Fault { at: 0, kind: FaultKind::InputOutput, forever: true };
+    let disk = MemoryDisk::new(16);
+    let writer = open(&disk, FlushMode::Always);
+    let [first, second] = [b"a", b"b"].map(|value| append_unflushed(&writer, value));
+    disk.set_fault(Some(fault));
+    assert_eq!(second.wait().unwrap_err().code(), "io");
+    disk.set_fault(None);
+    for append in [&first, &second] {
+        assert_eq!(append.wait().unwrap_err().code(), "poisoned");
+        assert_eq!(append.appended().unwrap_err().code(), "poisoned");
+    }
+    assert_eq!(writer.durable_offset(), 0);
 }
 
 #[test]

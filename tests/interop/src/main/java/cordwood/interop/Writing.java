@@ -8,13 +8,18 @@ import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.record.internal.CompressionType;
+import org.apache.kafka.common.record.internal.ControlRecordType;
+import org.apache.kafka.common.record.internal.EndTransactionMarker;
 import org.apache.kafka.common.record.internal.MemoryRecords;
 import org.apache.kafka.common.record.internal.MemoryRecordsBuilder;
 import org.apache.kafka.common.record.internal.RecordBatch;
+import org.apache.kafka.server.common.RequestLocal;
+import org.apache.kafka.storage.internals.log.AppendOrigin;
 import org.apache.kafka.storage.internals.log.LogAppendInfo;
 import org.apache.kafka.storage.internals.log.LogConfig;
 import org.apache.kafka.storage.internals.log.LogStartOffsetIncrementReason;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
+import org.apache.kafka.storage.internals.log.VerificationGuard;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -71,6 +76,14 @@ final class Writing {
         switch (step.get("do").asText()) {
             case "append" -> appended(log.appendAsLeader(built(step), epoch), result);
             case "raw" -> appended(log.appendAsLeader(raw(step), epoch), result);
+            case "end" -> {
+                EndTransactionMarker marker = new EndTransactionMarker(
+                    step.get("commit").asBoolean() ? ControlRecordType.COMMIT : ControlRecordType.ABORT, step.path("coordinator_epoch").asInt(0));
+                MemoryRecords records = MemoryRecords.withEndTransactionMarker(clock.milliseconds(), step.get("producer_id").asLong(),
+                    (short) step.get("producer_epoch").asInt(), marker);
+                appended(log.appendAsLeader(records, epoch, AppendOrigin.COORDINATOR, RequestLocal.noCaching(), VerificationGuard.SENTINEL,
+                    (short) step.get("version").asInt()), result);
+            }
             case "follow" -> appended(log.appendAsFollower(raw(step), step.path("leader_epoch").asInt(Integer.MAX_VALUE)), result);
             case "roll" -> log.roll();
             case "flush" -> log.flush(false);

@@ -1,0 +1,123 @@
+//! `Producer`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use super::arguments::{self, Defaulted, LEFT_OUT, optional};
+use super::enter::enter;
+use super::record::now;
+use super::record_input::{self, GivenRecord, GivenRecords};
+use super::writer::{Handle, PyAppended};
+use crate::error::Result;
+use crate::writer::Producer;
+
+#[doc = stub_doc!(Producer)]
+#[pyclass(frozen, module = "cordwood", name = "Producer")]
+pub(super) struct PyProducer {
+    handle: Arc<Handle>,
+    path: PathBuf,
+    producer: Producer,
+}
+
+impl PyProducer {
+    pub(super) fn new(handle: Arc<Handle>, path: PathBuf, producer: Producer) -> Self {
+        Self { handle, path, producer }
+    }
+
+    fn call<T: Send>(&self, py: Python<'_>, call: impl FnOnce(&Producer) -> Result<T> + Send) -> PyResult<T> {
+        // the writer is not closed meanwhile
+        let _open = self.handle.writer(py)?;
+        enter(py, || call(&self.producer))
+    }
+
+    fn append_given(
+        &self,
+        py: Python<'_>,
+        records: &GivenRecords,
+        sequence: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyAppended> {
+        let sequence = optional("sequence", sequence, |name, given| {
+            arguments::whole(name, "a sequence from 0 to 2^31 - 1", given)
+        })?;
+        self.call(py, |producer| records.with(now(), |records| producer.append_many(records, sequence)))
+            .map(Into::into)
+    }
+}
+
+#[pymethods]
+impl PyProducer {
+    #[doc = stub_doc!(Producer.name)]
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.producer.name()
+    }
+
+    #[doc = stub_doc!(Producer.producer_id)]
+    #[getter]
+    fn producer_id(&self) -> i64 {
+        self.producer.producer_id()
+    }
+
+    #[doc = stub_doc!(Producer.producer_epoch)]
+    #[getter]
+    fn producer_epoch(&self) -> i16 {
+        self.producer.producer_epoch()
+    }
+
+    #[doc = stub_doc!(Producer.next_sequence)]
+    #[getter]
+    fn next_sequence(&self, py: Python<'_>) -> PyResult<i32> {
+        self.call(py, Producer::next_sequence)
+    }
+
+    #[doc = stub_doc!(Producer.last_offset)]
+    #[getter]
+    fn last_offset(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.call(py, Producer::last_offset)
+    }
+
+    #[doc = stub_doc!(Producer.append)]
+    #[pyo3(signature = (value, key=None, headers=LEFT_OUT, timestamp=None, *, sequence=None),
+        text_signature = "($self, value, key=None, headers=(), timestamp=None, *, sequence=None)")]
+    fn append(
+        &self,
+        py: Python<'_>,
+        value: Option<&Bound<'_, PyAny>>,
+        key: Option<&Bound<'_, PyAny>>,
+        headers: Defaulted<'_, '_>,
+        timestamp: Option<&Bound<'_, PyAny>>,
+        sequence: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyAppended> {
+        let record = GivenRecords::one(GivenRecord::of_fields(value, key, headers, timestamp)?);
+        self.append_given(py, &record, sequence)
+    }
+
+    #[doc = stub_doc!(Producer.append_many)]
+    #[pyo3(signature = (records, *, sequence=None))]
+    fn append_many(
+        &self,
+        py: Python<'_>,
+        records: &Bound<'_, PyAny>,
+        sequence: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyAppended> {
+        self.append_given(py, &record_input::records(records)?, sequence)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(not_pickled("Producer"))
+    }
+
+    fn __repr__(&self) -> String {
+        let (name, id) = (self.name(), self.producer_id());
+        let name = name.map_or_else(|| id.to_string(), |name| format!("{name:?} ({id})"));
+        format!("<Producer {name} of {}>", self.path.display())
+    }
+}
+
+/// The error for the pickling of what belongs to a writer.
+pub(super) fn not_pickled(class: &str) -> PyErr {
+    PyTypeError::new_err(format!("a {class} belongs to its LogWriter and cannot be pickled"))
+}

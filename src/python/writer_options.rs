@@ -1,0 +1,49 @@
+//! The arguments of `LogWriter`.
+
+use pyo3::prelude::*;
+
+use super::arguments::{self, Defaulted, epoch, optional};
+use super::config::config_of;
+use super::enter::{SIGNALS, WARNINGS};
+use super::{error, flush_mode};
+use crate::state::partition_metadata::TopicId;
+use crate::writer::WriterOptions;
+
+/// The arguments after the path, as they were given.
+pub(super) struct Given<'a, 'py> {
+    pub(super) config: Option<Bound<'py, PyAny>>,
+    pub(super) flush: Defaulted<'a, 'py>,
+    pub(super) topic_id: Option<&'a Bound<'py, PyAny>>,
+    pub(super) leader_epoch: Option<&'a Bound<'py, PyAny>>,
+    pub(super) producer_id_expiration_ms: Defaulted<'a, 'py>,
+}
+
+impl<'py> Given<'_, 'py> {
+    /// The options of the core, and the object with the settings.
+    pub(super) fn options(self, py: Python<'py>) -> PyResult<(WriterOptions, Bound<'py, PyAny>)> {
+        let id = |name, given: &Bound<'_, PyAny>| {
+            let id = arguments::text(name, "a str of 22 letters, as Kafka prints a topic's id", given)?;
+            id.parse::<TopicId>().map_err(|wrong| error::to_python(py, wrong))
+        };
+        let defaults = WriterOptions::default();
+        let config = match self.config {
+            Some(config) => config,
+            None => py.import("cordwood.config")?.getattr("LogConfig")?.call0()?,
+        };
+        let options = WriterOptions {
+            config: config_of(Some(&config))?,
+            flush: self.flush.or("flush", defaults.flush, flush_mode::flush)?,
+            topic_id: optional("topic_id", self.topic_id, id)?,
+            leader_epoch: optional("leader_epoch", self.leader_epoch, epoch)?,
+            producer_id_expiration_ms: self.producer_id_expiration_ms.or(
+                "producer_id_expiration_ms",
+                defaults.producer_id_expiration_ms,
+                |name, given| arguments::whole(name, "a whole number of ms, 1 or more", given),
+            )?,
+            interrupt: SIGNALS,
+            on_warning: WARNINGS,
+            ..defaults
+        };
+        Ok((options, config))
+    }
+}

@@ -1,0 +1,72 @@
+//! `.cordwood.producer-states`: the named producers whose last batch was deleted from the log start, in the format of a snapshot.
+//!
+//! An opening does not load a snapshot at or below the log start offset, as in Kafka. The sequences of a producer that was idle while
+//! its records were deleted would begin at 0 again, and an application that continues there would write its records twice.
+
+use super::Producers;
+use crate::error::Result;
+use crate::fs::Directory;
+use crate::state::producer_ids::IdOwner;
+use crate::state::producers::{ProducerEntry, ProducerSnapshot};
+
+const KEPT: &str = ".cordwood.producer-states";
+const MAX_BYTES: u64 = 64 << 20;
+
+impl Producers {
+    /// Writes the named producers without a batch at or above `log_start_offset`, durably. Called before it comes into effect.
+    pub(in crate::writer) fn keep_named(&self, directory: &Directory, log_start_offset: i64) -> Result<()> {
+        let is_kept = |entry: &&ProducerEntry| {
+            IdOwner::Producer.ids().contains(&entry.producer_id)
+                && entry.last_batch().is_some_and(|last| last.last_offset < log_start_offset)
+        };
+        let mut entries: Vec<_> = self.states.iter().filter(is_kept).cloned().collect();
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let present = kept(directory)?;
+        let others = present.iter().filter(|entry| self.states.get(entry.producer_id).is_none());
+        entries.extend(others.cloned());
+        entries.sort_unstable_by_key(|entry| entry.producer_id);
+        if entries == present {
+            return Ok(());
+        }
+        directory.replace(KEPT, &ProducerSnapshot { entries }.encode())
+    }
+
+    /// Adds a producer that the opening did not find, if it was kept.
+    pub(in crate::writer) fn restore(
+        &mut self,
+        directory: &Directory,
+        producer_id: i64,
+        log_end_offset: i64,
+    ) -> Result<()> {
+        if self.states.get(producer_id).is_some() {
+            return Ok(());
+        }
+        let is_in_log =
+            |entry: &ProducerEntry| entry.last_batch().is_some_and(|last| last.last_offset < log_end_offset);
+        let mut entries = kept(directory)?.into_iter();
+        let entry = entries.find(|entry| entry.producer_id == producer_id && is_in_log(entry));
+        entry.into_iter().for_each(|entry| self.states.load(entry));
+        Ok(())
+    }
+
+    /// Removes the file: the log has no record any more. Returns whether there was one.
+    pub(super) fn remove_kept(directory: &Directory) -> Result<bool> {
+        let is_present = directory.identity_of(KEPT)?.is_some();
+        if is_present {
+            directory.remove(KEPT)?;
+        }
+        Ok(is_present)
+    }
+}
+
+/// The producers in the file.
+fn kept(directory: &Directory) -> Result<Vec<ProducerEntry>> {
+    let Some(bytes) = directory.read_small(KEPT, MAX_BYTES)? else { return Ok(Vec::new()) };
+    let decoded = ProducerSnapshot::decode(&bytes).map(|snapshot| snapshot.entries);
+    decoded.map_err(|(position, mut malformed)| {
+        malformed.expected += " (remove the file to go on: then named producers without records in the log begin at sequence 0)";
+        malformed.at(directory.path_of(KEPT), position, None)
+    })
+}
