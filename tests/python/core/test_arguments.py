@@ -372,7 +372,7 @@ def test_every_public_call_is_tried() -> None:
             public.discard(exported)
     cannot_be_made = {
         "Appended", "CarveReport", "CarvedPiece", "CarvedRun", "ClusterMetadata", "CommittedOffset", "CompactedSegment",
-            "Compaction", "CopyReport",
+        "Compaction", "CopyReport",
         "DamagedRange", "DerivedFile", "Difference", "Dump", "DumpRows", "FileChange", "Finding",
         "FirstDifference", "FlushMode", "Follow", "KafkaLoad", "LoadAction", "LoadFailure", "LoadWarning", "LoadedFile",
         "LoadedLog", "LoadedSegment", "Location", "LostOffsets", "LostRange", "OffsetGap", "OffsetPosition",
