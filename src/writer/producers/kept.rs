@@ -47,7 +47,9 @@ impl Producers {
             |entry: &ProducerEntry| entry.last_batch().is_some_and(|last| last.last_offset < log_end_offset);
         let mut entries = kept(directory)?.into_iter();
         let entry = entries.find(|entry| entry.producer_id == producer_id && is_in_log(entry));
-        entry.into_iter().for_each(|entry| self.states.load(entry));
+        if let Some(entry) = entry {
+            self.states.load(entry);
+        }
         Ok(())
     }
 

@@ -40,7 +40,7 @@ fn an_append_that_is_called_again_is_answered_with_its_old_offsets() {
     for (sequence, count) in [(0, 1), (1, 1), (4, 1), (2, 2), (MAX, 1)] {
         match producer.append_many(&records[..count], Some(sequence)) {
             Err(Error::OutOfOrderSequence { position: None, expected: 3, found, .. }) => {
-                assert_eq!(found, sequence)
+                assert_eq!(found, sequence);
             }
             other => panic!("{other:?}"),
         }
@@ -289,7 +289,9 @@ fn threads_share_a_producer() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                (0..100).for_each(|_| assert!(!producer.append(&record("a"), None).unwrap().is_duplicate))
+                for _ in 0..100 {
+                    assert!(!producer.append(&record("a"), None).unwrap().is_duplicate);
+                }
             });
         }
     });
