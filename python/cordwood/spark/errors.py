@@ -14,6 +14,8 @@ reads the object:
 | `CORDWOOD_CORRUPT_BATCH` | bytes are not valid in the format |
 | `CORDWOOD_UNSUPPORTED` | this version does not support it: a codec, a version of the format, writing |
 | `CORDWOOD_SEGMENT_GONE` | data is lost: a planned segment was deleted, shortened or replaced, or offsets are missing |
+| `CORDWOOD_LOCKED` | a broker or another writer has a log that is to be written |
+| `CORDWOOD_UNFINISHED_WRITE` | a write was interrupted, and its records cannot be taken back |
 | `CORDWOOD_IO` | an error of the system: no permission, an I/O error |
 | `CORDWOOD_INTERNAL` | a bug in cordwood |
 """
@@ -27,6 +29,7 @@ from cordwood.errors import (
     ConfigError,
     CordwoodError,
     CorruptLogError,
+    LockedError,
     LogChangedError,
     LogNotFoundError,
     OffsetOutOfRangeError,
@@ -39,10 +42,12 @@ BAD_OPTION = "CORDWOOD_BAD_OPTION"
 CORRUPT_BATCH = "CORDWOOD_CORRUPT_BATCH"
 INTERNAL = "CORDWOOD_INTERNAL"
 IO = "CORDWOOD_IO"
+LOCKED = "CORDWOOD_LOCKED"
 NOT_FOUND = "CORDWOOD_NOT_FOUND"
 OFFSET_OUT_OF_RANGE = "CORDWOOD_OFFSET_OUT_OF_RANGE"
 SEGMENT_GONE = "CORDWOOD_SEGMENT_GONE"
 TIME_NOT_FOUND = "CORDWOOD_TIME_NOT_FOUND"
+UNFINISHED_WRITE = "CORDWOOD_UNFINISHED_WRITE"
 UNSUPPORTED = "CORDWOOD_UNSUPPORTED"
 
 _CODES: tuple[tuple[type[Exception], str], ...] = (
@@ -50,6 +55,7 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
     (OffsetOutOfRangeError, OFFSET_OUT_OF_RANGE),
     (LogNotFoundError, NOT_FOUND),
     (LogChangedError, SEGMENT_GONE),
+    (LockedError, LOCKED),
     (UnsupportedFormatError, UNSUPPORTED),
     (ConfigError, BAD_OPTION),
     (CordwoodError, INTERNAL),

@@ -17,6 +17,7 @@ ORDER = [
     "schema",
     "batch",
     "stream",
+    "write",
     "source",
     "java_source",
     "lookup",

@@ -1,0 +1,241 @@
+"""The commit of a write: staged logs are appended to the logs, or nothing is. Does not use Spark."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from cordwood import CordwoodError, LockedError, Log, LogConfig, LogWriter
+from cordwood.spark.errors import SEGMENT_GONE, UNFINISHED_WRITE, SparkLogError
+from cordwood.spark.write.journal import Change, Commit, Journal, Piece
+from cordwood.spark.write.options import SinkOptions
+from cordwood.spark.write.staging import Staged, StagedBatches
+
+__all__ = ["check_lock", "commit_staged", "recover"]
+
+_LOCK_WAIT_SECONDS = 30.0
+_LOCK_POLL_SECONDS = 0.05
+_AT_ONCE = 8
+
+_T = TypeVar("_T")
+
+
+def commit_staged(
+    options: SinkOptions,
+    write: str,
+    staged: Iterable[Staged],
+    *,
+    is_overwrite: bool = False,
+    query: tuple[str, int] | None = None,
+) -> bool:
+    """Append staged logs, in order, to the logs of their partitions: all of them, or none.
+
+    With *is_overwrite* all older records of the topics are deleted afterwards. *query*: the id of a streaming query,
+    and the number of its micro-batch; one that was committed before is not appended again. Returns whether it was
+    appended.
+
+    *Errors*: those of `LogWriter`, after everything was taken back; `CORDWOOD_UNFINISHED_WRITE`;
+    `CORDWOOD_SEGMENT_GONE` if a staged log is not as the task left it.
+    """
+    journal = Journal(options.root)
+    recover(options.root, options.config)
+    if query is not None and query[1] <= journal.last_batch(query[0]):
+        journal.remove_staged(query[0])
+        return False
+    staged = list(staged)
+    opened = _opened(journal, staged)
+    pieces = _pieces(options, journal, staged, is_overwrite=is_overwrite)
+    if not pieces:
+        return True
+    with _all_locked(journal, sorted(pieces), options.config) as writers:
+        changes = [Change(name, writers[name].log_end_offset, pieces[name]) for name in sorted(pieces)]
+        query_id, batch = query or (None, None)
+        commit = Commit(write, query_id, batch, is_overwrite, changes)
+        path = journal.begin(commit)
+        try:
+            _at_once(lambda change: _append(change, opened, writers[change.name], is_overwrite=is_overwrite), changes)
+            kept = journal.finish(path, commit)
+        except BaseException:
+            # Without its file the write counts. The first error is raised also if this fails; then the next write takes
+            # the records back.
+            with suppress(Exception):
+                if path.exists():
+                    _take_back(journal, path, commit, writers)
+            raise
+        if kept is not None and is_overwrite:
+            _delete_older(journal, kept, commit, writers)
+    journal.remove_staged(write if query is None else query[0])
+    return True
+
+
+def recover(root: str, config: LogConfig | None = None) -> None:
+    """Take back the commits that were interrupted, and finish those that count already.
+
+    Those of a process that is alive, which has the locks of the logs, are left to it.
+
+    *Errors*: `CORDWOOD_UNFINISHED_WRITE` if records of others follow those of an interrupted commit.
+    """
+    journal = Journal(root)
+    pending = [(path, commit, _take_back) for path, commit in journal.unfinished()]
+    pending += [(path, commit, _delete_older) for path, commit in journal.finished() if commit.is_overwrite]
+    for path, commit, end in pending:
+        names = [change.name for change in commit.changes]
+        with suppress(LockedError), _locked(journal, names, config) as writers:
+            # the locks show that its process has ended; it may have ended its commit before
+            if path.exists():
+                end(journal, path, commit, writers)
+
+
+def check_lock(root: str) -> None:
+    """Check that no broker has the data directory. *Errors*: `LockedError`."""
+    for topic, numbers in Journal(root).existing().items():
+        try:
+            LogWriter.plan_recovery(Path(root, f"{topic}-{numbers[0]}"))
+        except LockedError as error:
+            if not _is_of_partition(error):
+                raise
+        except (CordwoodError, OSError):
+            # this log may not be one that is written
+            continue
+        return
+
+
+def _pieces(
+    options: SinkOptions, journal: Journal, staged: list[Staged], *, is_overwrite: bool
+) -> dict[str, list[Piece]]:
+    """Return the partitions that a commit changes or creates, with what is appended to each."""
+    topics = {run.topic for one in staged for run in one.runs} if options.topic is None else {options.topic}
+    pieces: dict[str, list[Piece]] = {f"{topic}-{n}": [] for topic in topics for n in range(options.partitions or 0)}
+    if is_overwrite:
+        for name, topic, partition in journal.partitions():
+            if topic in topics and options.partition in {None, partition}:
+                pieces[name] = []
+    for one in staged:
+        for run in one.runs:
+            piece = Piece(one.place, run.start_offset, run.end_offset)
+            pieces.setdefault(f"{run.topic}-{run.partition}", []).append(piece)
+    return pieces
+
+
+def _opened(journal: Journal, staged: Iterable[Staged]) -> dict[str, StagedBatches]:
+    """Open the staged logs. *Errors*: `CORDWOOD_SEGMENT_GONE` if one is not as the task left it."""
+    opened = {}
+    for one in staged:
+        batches = opened[one.place] = StagedBatches(journal.root / one.place)
+        records = one.runs[-1].end_offset
+        if batches.end_offset != records:
+            expected = f"{one.place}: expected the {records} records that a task wrote, found {batches.end_offset}"
+            advice = "check that the directory is the same for the driver and all executors"
+            raise SparkLogError(SEGMENT_GONE, f"{expected}; {advice}")
+    return opened
+
+
+@contextmanager
+def _all_locked(journal: Journal, names: list[str], config: LogConfig) -> Iterator[dict[str, LogWriter]]:
+    """Open the logs for writing, when no other process has one. No commit to them is unfinished then."""
+    until = time.monotonic() + _LOCK_WAIT_SECONDS
+    with ExitStack() as stack:
+        while True:
+            try:
+                writers = stack.enter_context(_locked(journal, names, config))
+            except LockedError as error:
+                # another commit ends soon, and a broker does not
+                if not _is_of_partition(error) or time.monotonic() > until:
+                    raise
+                time.sleep(_LOCK_POLL_SECONDS)
+                continue
+            if not any(change.name in writers for _, commit in journal.unfinished() for change in commit.changes):
+                break
+            # its process died while it had the locks
+            stack.close()
+            recover(str(journal.root), config)
+        yield writers
+
+
+@contextmanager
+def _locked(journal: Journal, names: list[str], config: LogConfig | None) -> Iterator[dict[str, LogWriter]]:
+    """Open the logs for writing, and close them at the end."""
+    writers: dict[str, LogWriter] = {}
+
+    def open_log(name: str) -> None:
+        writers[name] = LogWriter(journal.root / name, config=config, flush="none")
+
+    try:
+        # two commits to the same logs do not take each other's second lock
+        _at_once(open_log, names[:1])
+        _at_once(open_log, names[1:])
+        yield writers
+    except BaseException:
+        with suppress(Exception):
+            _at_once(LogWriter.close, writers.values())
+        raise
+    _at_once(LogWriter.close, writers.values())
+
+
+def _at_once(call: Callable[[_T], object], items: Iterable[_T]) -> None:
+    """Call a function for several items at the same time: most of a call is waiting for the disk.
+
+    All calls have ended when this returns or raises the first error.
+    """
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        futures = [pool.submit(call, item) for item in items]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _is_of_partition(error: LockedError) -> bool:
+    """Whether the lock is that of a partition, and not that of a broker's data directory."""
+    return error.file is not None and Path(error.file).name != ".lock"
+
+
+def _append(change: Change, opened: Mapping[str, StagedBatches], writer: LogWriter, *, is_overwrite: bool) -> None:
+    if is_overwrite:
+        # so that the older records have segments of their own, which can be deleted
+        writer.roll()
+    for piece in change.pieces:
+        batches = opened[piece.place]
+        for raw in batches.chunks(batches.between(piece.start_offset, piece.end_offset)):
+            writer.append_batches(raw)
+    writer.flush()
+
+
+def _take_back(journal: Journal, path: Path, commit: Commit, writers: Mapping[str, LogWriter]) -> None:
+    """Remove what an interrupted commit appended."""
+    for change in commit.changes:
+        writer = writers[change.name]
+        if writer.log_end_offset > change.start_offset:
+            _check_own(journal.root, writer.reader(), change, path)
+    for change in commit.changes:
+        writers[change.name].truncate_to(change.start_offset)
+    journal.withdraw(path)
+
+
+def _check_own(root: Path, log: Log, change: Change, path: Path) -> None:
+    """Check that the records after the start of a commit are its own. *Errors*: `CORDWOOD_UNFINISHED_WRITE`."""
+    columns = log.batches(start_offset=change.start_offset).to_arrow()
+    found = list(zip(*(columns.column(name).to_pylist() for name in ("count", "size", "crc")), strict=True))
+    own: list[tuple[int, int, int]] = []
+    opened = {piece.place: StagedBatches(root / piece.place) for piece in change.pieces}
+    for piece in change.pieces:
+        batches = opened[piece.place]
+        own += batches.fingerprints(batches.between(piece.start_offset, piece.end_offset))
+    if found != own[: len(found)]:
+        raise SparkLogError(
+            UNFINISHED_WRITE,
+            f"{log.path}: expected only records of an interrupted write at offset {change.start_offset} and after, "
+            f"found others, which would be lost if those were taken back; to keep all of them, remove {path}",
+            topic=log.topic,
+            partition=log.partition,
+        )
+
+
+def _delete_older(journal: Journal, path: Path, commit: Commit, writers: Mapping[str, LogWriter]) -> None:
+    for change in commit.changes:
+        writers[change.name].delete_before(change.start_offset)
+    journal.older_deleted(path, commit)
