@@ -15,7 +15,7 @@ _PREFIX = "kafka."
 
 # of Spark's Kafka sink and of its streams: without effect here
 _WITHOUT_EFFECT = ("includeHeaders", "checkpointLocation")
-_KNOWN = ("path", "topic", "numPartitions", *_WITHOUT_EFFECT)
+_KNOWN = ("path", "topic", "numPartitions", "txnAppId", "txnVersion", *_WITHOUT_EFFECT)
 
 # the settings of a topic; some are settings of a producer too
 _SETTINGS = [*LogConfig().to_properties(), "internal.segment.bytes"]
@@ -43,6 +43,9 @@ class SinkOptions:
     config: LogConfig
     """The settings of the logs."""
 
+    transaction: tuple[str, int] | None
+    """An application's id of a batch write and its number: numbers up to the last committed one are not written."""
+
     @classmethod
     def of(cls, texts: Mapping[str, str], *, has_topics: bool) -> "SinkOptions":
         """Check the options. *has_topics*: whether the rows have a topic each.
@@ -58,7 +61,9 @@ class SinkOptions:
                 meant = _nearest(name, _KNOWN)
                 raise bad_option(name, f"an option of a write{f' (did you mean {meant}?)' if meant else ''}", text)
         root, topic, partition = _place(given.get("path", ""), given.get("topic"), has_topics=has_topics)
-        return cls(root, topic, partition, _partitions(given.get("numpartitions"), partition), _config(settings))
+        partitions = _partitions(given.get("numpartitions"), partition)
+        transaction = _transaction(given.get("txnappid"), given.get("txnversion"))
+        return cls(root, topic, partition, partitions, _config(settings), transaction)
 
     def directory(self, topic: str, partition: int) -> Path:
         """Return the path of a partition directory."""
@@ -96,6 +101,17 @@ def _partitions(text: str | None, partition: int | None) -> int | None:
 
 
 _MAX_PARTITIONS = 100_000
+
+
+def _transaction(application: str | None, number: str | None) -> tuple[str, int] | None:
+    if application is None and number is None:
+        return None
+    if application is None or not _is_topic(application):
+        expected = "an id of 1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-', together with txnVersion"
+        raise bad_option("txnAppId", expected, application)
+    if number is None or not number.isascii() or not number.isdigit() or int(number) >= 1 << 63:
+        raise bad_option("txnVersion", "a number, 0 or more, together with txnAppId", number)
+    return application, int(number)
 
 
 def _setting(name: str, text: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ from cordwood.spark.arrow_scalars import scalar
 from cordwood.spark.errors import BAD_OPTION, SparkLogError
 from cordwood.spark.write.options import SinkOptions
 
-__all__ = ["RowLayout", "check_columns"]
+__all__ = ["COLUMNS", "RowLayout", "check_columns"]
 
 _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
 
@@ -34,6 +34,8 @@ _TYPES: dict[str, tuple[DataType, ...]] = {
     "partition": (IntegerType(),),
     "timestamp": (TimestampType(),),
 }
+COLUMNS = tuple(_TYPES)
+
 # columns of the source that a log gives to its records
 _IGNORED = ("offset", "timestampType")
 _OF_RECORDS = ("key", "value", "headers", "timestamp")

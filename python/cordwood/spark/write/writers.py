@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from cordwood import CordwoodError
-from cordwood.spark.errors import SparkLogError
+from cordwood.spark.errors import SparkLogError, bad_option
 from cordwood.spark.workers import freeze_modules
 from cordwood.spark.write.commit import check_lock, commit_staged, recover
 from cordwood.spark.write.journal import Journal
@@ -53,7 +53,9 @@ class LogBatchWriter(DataSourceArrowWriter):
         """Append the staged rows, in the order of the tasks."""
         options = self._layout.options
         with _errors():
-            commit_staged(options, self._write, _staged(messages), is_overwrite=self._is_overwrite)
+            commit_staged(
+                options, self._write, _staged(messages), is_overwrite=self._is_overwrite, query=options.transaction
+            )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002
         """Remove what was staged. Tasks may still be running; what they leave is removed later."""
@@ -67,6 +69,8 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         """Check the options and the columns, and end the writes that were interrupted."""
         self._layout = _layout(options, schema)
         self._is_overwrite = is_overwrite
+        if self._layout.options.transaction is not None:
+            raise bad_option("txnAppId", "no such option of a stream, which numbers its micro-batches", "one")
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedMessage:
         """Stage the rows of a task, in a worker."""
