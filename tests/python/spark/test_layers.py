@@ -22,6 +22,7 @@ ORDER = [
     "java_source",
     "lookup",
     "udf",
+    "decoding",
     "jobs",
     "__main__",
 ]
