@@ -14,6 +14,7 @@ reads the object:
 | `CORDWOOD_CORRUPT_BATCH` | bytes are not valid in the format |
 | `CORDWOOD_UNSUPPORTED` | this version does not support it: a codec, a version of the format, writing |
 | `CORDWOOD_SEGMENT_GONE` | data is lost: a planned segment was deleted, shortened or replaced, or offsets are missing |
+| `CORDWOOD_INVALID_RECORD` | a row is no record of a log: too large, a timestamp far in the future, a key missing |
 | `CORDWOOD_LOCKED` | a broker or another writer has a log that is to be written |
 | `CORDWOOD_UNFINISHED_WRITE` | a write was interrupted, and its records cannot be taken back |
 | `CORDWOOD_IO` | an error of the system: no permission, an I/O error |
@@ -29,10 +30,13 @@ from cordwood.errors import (
     ConfigError,
     CordwoodError,
     CorruptLogError,
+    InvalidRecordError,
     LockedError,
     LogChangedError,
     LogNotFoundError,
     OffsetOutOfRangeError,
+    PoisonedError,
+    RecordTooLargeError,
     UnsupportedFormatError,
 )
 
@@ -41,6 +45,7 @@ __all__ = ["SparkLogError", "bad_option", "parse"]
 BAD_OPTION = "CORDWOOD_BAD_OPTION"
 CORRUPT_BATCH = "CORDWOOD_CORRUPT_BATCH"
 INTERNAL = "CORDWOOD_INTERNAL"
+INVALID_RECORD = "CORDWOOD_INVALID_RECORD"
 IO = "CORDWOOD_IO"
 LOCKED = "CORDWOOD_LOCKED"
 NOT_FOUND = "CORDWOOD_NOT_FOUND"
@@ -56,6 +61,9 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
     (LogNotFoundError, NOT_FOUND),
     (LogChangedError, SEGMENT_GONE),
     (LockedError, LOCKED),
+    (RecordTooLargeError, INVALID_RECORD),
+    (InvalidRecordError, INVALID_RECORD),
+    (PoisonedError, IO),
     (UnsupportedFormatError, UNSUPPORTED),
     (ConfigError, BAD_OPTION),
     (CordwoodError, INTERNAL),

@@ -232,11 +232,7 @@ def test_a_disk_that_fails_at_any_step_leaves_a_write_as_a_whole_or_not_at_all(r
 
 
 def test_records_of_others_after_an_interrupted_commit_are_never_removed(root: Path) -> None:
-    staged = Staged(root)
-    steps = steps_of(staged.commit)
-    staged.put_back()
-    assert killed_at(steps.index("append_batches") + 1, staged.commit)
-    assert all_texts(staged.path) > BEFORE
+    staged = interrupted(root)
     with cw.LogWriter(staged.path / "orders-0") as other:
         other.append("other")
     with refuses("CORDWOOD_UNFINISHED_WRITE", "orders-0", "unfinished"):
@@ -246,6 +242,42 @@ def test_records_of_others_after_an_interrupted_commit_are_never_removed(root: P
     file.unlink()
     orders(staged.path).run(rows((0, "next")))
     assert texts(staged.path / "orders-0")[-2:] == ["other", "next"]
+
+
+def interrupted(root: Path) -> Staged:
+    """A write whose driver was killed after the first append."""
+    staged = Staged(root)
+    steps = steps_of(staged.commit)
+    staged.put_back()
+    assert killed_at(steps.index("append_batches") + 1, staged.commit)
+    assert all_texts(staged.path) > BEFORE
+    return staged
+
+
+def test_an_interrupted_write_without_its_staged_logs_is_not_taken_back(root: Path) -> None:
+    staged = interrupted(root)
+    for path in staged.path.rglob("staged"):
+        shutil.rmtree(path)
+    found = all_texts(staged.path)
+    with refuses("CORDWOOD_UNFINISHED_WRITE", "orders-0"):
+        orders(staged.path)
+    assert all_texts(staged.path) == found
+
+
+def test_a_log_whose_start_was_moved_since_is_not_truncated(root: Path) -> None:
+    staged = interrupted(root)
+    with cw.LogWriter(staged.path / "orders-0") as other:
+        other.delete_before(other.log_end_offset)
+    with refuses("CORDWOOD_UNFINISHED_WRITE", "orders-0"):
+        orders(staged.path)
+
+
+def test_partitions_that_were_deleted_since_are_not_created(root: Path) -> None:
+    staged = interrupted(root)
+    shutil.rmtree(staged.path / "orders-2")
+    recover(staged.path)
+    assert all_texts(staged.path) == BEFORE
+    assert sorted(path.name for path in staged.path.iterdir()) == ["orders-0", "orders-1"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"format": 1}', '{"format": 2, "changes": []}', "null"])

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql.types import DoubleType, LongType, StructField, StructType, TimestampNTZType
 
@@ -13,7 +14,7 @@ import cordwood as cw
 from cordwood._core import _partitions_of_keys
 from cordwood.spark.write.rows import check_columns
 from spark.reading import refuses
-from spark.writing import Sink, columns, header, records, texts, values
+from spark.writing import Sink, arrow, columns, header, records, task, texts, values
 
 pytestmark = pytest.mark.python_source
 
@@ -92,8 +93,6 @@ def test_a_topic_keeps_its_number_of_partitions(root: Path) -> None:
     Sink(root, topic="orders", numPartitions=4).run(values("a"))
     rows = [{"key": str(n).encode(), "value": str(n).encode()} for n in range(100)]
     Sink(root, topic="orders").run(rows)
-    import pyarrow as pa
-
     keys = pa.table({"key": pa.array([row["key"] for row in rows], pa.binary())})
     for row, partition in zip(rows, _partitions_of_keys(keys, 4), strict=True):
         assert row["value"].decode() in texts(root / f"orders-{partition}")
@@ -195,3 +194,37 @@ def test_the_columns_are_checked() -> None:
     ]:
         with refuses("CORDWOOD_BAD_OPTION", word):
             check_columns(schema)
+
+
+@pytest.mark.parametrize(
+    ("row", "settings", "code"),
+    [
+        ({"value": b"x" * 5000}, {"kafka__max__message__bytes": 1000}, "CORDWOOD_INVALID_RECORD"),
+        ({"timestamp": datetime(2999, 1, 1, tzinfo=UTC)}, {}, "CORDWOOD_INVALID_RECORD"),
+        ({"key": None}, {"kafka__cleanup__policy": "compact"}, "CORDWOOD_INVALID_RECORD"),
+        ({"timestamp": datetime(1960, 1, 1, tzinfo=UTC)}, {}, "CORDWOOD_BAD_OPTION"),
+    ],
+)
+def test_a_row_that_is_no_record_fails_its_task(
+    root: Path, row: dict[str, Any], settings: dict[str, Any], code: str
+) -> None:
+    given = {"key": b"k", "value": b"v", "timestamp": datetime(2024, 1, 1, tzinfo=UTC), **row}
+    with refuses(code):
+        Sink(root, "key", "value", "timestamp", topic="orders", **settings).run([given])
+    assert not list(root.rglob("*.log"))
+
+
+def test_large_types_are_written(root: Path) -> None:
+    """As Spark passes them with spark.sql.execution.arrow.useLargeVarTypes."""
+    rows = [{"key": f"k{n}", "value": f"v{n}".encode(), "topic": "xy"[n % 2]} for n in range(20)]
+    sink = Sink(root, "key:string", "value", "topic", numPartitions=2)
+    batch = arrow(sink.schema, rows)
+    large = [
+        pa.field("key", pa.large_string()),
+        pa.field("value", pa.large_binary()),
+        pa.field("topic", pa.large_string()),
+    ]
+    with task(0):
+        sink.commit([sink.writer.write(iter([batch.cast(pa.schema(large))]))])
+    assert sorted(text for path in root.iterdir() for text in texts(path)) == sorted(f"v{n}" for n in range(20))
+    assert {path.name for path in root.iterdir()} == {"x-0", "x-1", "y-0", "y-1"}

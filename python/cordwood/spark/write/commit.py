@@ -15,6 +15,7 @@ from cordwood.spark.write.staging import Staged, StagedBatches
 
 __all__ = ["check_lock", "commit_staged", "recover"]
 
+_LOCK_OF_BROKER = ".lock"
 _LOCK_WAIT_SECONDS = 30.0
 _LOCK_POLL_SECONDS = 0.05
 _AT_ONCE = 8
@@ -81,7 +82,8 @@ def recover(root: str, config: LogConfig | None = None) -> None:
     pending = [(path, commit, _take_back) for path, commit in journal.unfinished()]
     pending += [(path, commit, _delete_older) for path, commit in journal.finished() if commit.is_overwrite]
     for path, commit, end in pending:
-        names = [change.name for change in commit.changes]
+        # a partition that was deleted has nothing to take back
+        names = [change.name for change in commit.changes if (journal.root / change.name).is_dir()]
         with suppress(LockedError), _locked(journal, names, config) as writers:
             # the locks show that its process has ended; it may have ended its commit before
             if path.exists():
@@ -90,6 +92,8 @@ def recover(root: str, config: LogConfig | None = None) -> None:
 
 def check_lock(root: str) -> None:
     """Check that no broker has the data directory. *Errors*: `LockedError`."""
+    if not Path(root, _LOCK_OF_BROKER).exists():
+        return
     for topic, numbers in Journal(root).existing().items():
         try:
             LogWriter.plan_recovery(Path(root, f"{topic}-{numbers[0]}"))
@@ -191,7 +195,7 @@ def _at_once(call: Callable[[_T], object], items: Iterable[_T]) -> None:
 
 def _is_of_partition(error: LockedError) -> bool:
     """Whether the lock is that of a partition, and not that of a broker's data directory."""
-    return error.file is not None and Path(error.file).name != ".lock"
+    return error.file is not None and Path(error.file).name != _LOCK_OF_BROKER
 
 
 def _append(change: Change, opened: Mapping[str, StagedBatches], writer: LogWriter, *, is_overwrite: bool) -> None:
@@ -199,43 +203,52 @@ def _append(change: Change, opened: Mapping[str, StagedBatches], writer: LogWrit
         # so that the older records have segments of their own, which can be deleted
         writer.roll()
     for piece in change.pieces:
-        batches = opened[piece.place]
-        for raw in batches.chunks(batches.between(piece.start_offset, piece.end_offset)):
+        for raw in opened[piece.place].chunks(piece.start_offset, piece.end_offset):
             writer.append_batches(raw)
     writer.flush()
 
 
 def _take_back(journal: Journal, path: Path, commit: Commit, writers: Mapping[str, LogWriter]) -> None:
     """Remove what an interrupted commit appended."""
-    for change in commit.changes:
+    changes = [change for change in commit.changes if change.name in writers]
+    for change in changes:
         writer = writers[change.name]
         if writer.log_end_offset > change.start_offset:
             _check_own(journal.root, writer.reader(), change, path)
-    for change in commit.changes:
+    for change in changes:
         writers[change.name].truncate_to(change.start_offset)
     journal.withdraw(path)
 
 
 def _check_own(root: Path, log: Log, change: Change, path: Path) -> None:
     """Check that the records after the start of a commit are its own. *Errors*: `CORDWOOD_UNFINISHED_WRITE`."""
-    columns = log.batches(start_offset=change.start_offset).to_arrow()
-    found = list(zip(*(columns.column(name).to_pylist() for name in ("count", "size", "crc")), strict=True))
-    own: list[tuple[int, int, int]] = []
-    opened = {piece.place: StagedBatches(root / piece.place) for piece in change.pieces}
-    for piece in change.pieces:
-        batches = opened[piece.place]
-        own += batches.fingerprints(batches.between(piece.start_offset, piece.end_offset))
-    if found != own[: len(found)]:
-        raise SparkLogError(
-            UNFINISHED_WRITE,
-            f"{log.path}: expected only records of an interrupted write at offset {change.start_offset} and after, "
-            f"found others, which would be lost if those were taken back; to keep all of them, remove {path}",
-            topic=log.topic,
-            partition=log.partition,
-        )
+    try:
+        columns = log.batches(start_offset=change.start_offset).to_arrow()
+        found = list(zip(*(columns.column(name).to_pylist() for name in ("count", "size", "crc")), strict=True))
+        opened = {piece.place: StagedBatches(root / piece.place) for piece in change.pieces}
+        own = [
+            fingerprint
+            for piece in change.pieces
+            for fingerprint in opened[piece.place].fingerprints(piece.start_offset, piece.end_offset)
+        ]
+        if found == own[: len(found)]:
+            return
+        wrong = "others"
+    except (CordwoodError, OSError) as error:
+        # a log whose start was moved, staged logs that somebody removed
+        wrong = f"an error: {' '.join(str(error).split())}"
+    raise SparkLogError(
+        UNFINISHED_WRITE,
+        f"{log.path}: expected only records of an interrupted write at offset {change.start_offset} and after, "
+        f"found {wrong}. They are not taken back, because records of others could be lost; to keep all of them, "
+        f"remove {path}",
+        topic=log.topic,
+        partition=log.partition,
+    )
 
 
 def _delete_older(journal: Journal, path: Path, commit: Commit, writers: Mapping[str, LogWriter]) -> None:
     for change in commit.changes:
-        writers[change.name].delete_before(change.start_offset)
+        if change.name in writers:
+            writers[change.name].delete_before(change.start_offset)
     journal.older_deleted(path, commit)

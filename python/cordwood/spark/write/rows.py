@@ -80,7 +80,8 @@ class RowLayout:
         if self.options.topic is not None:
             yield from self._of_topic(self.options.topic, batch, default)
             return
-        topics = batch.column("topic")
+        # Spark passes large strings with spark.sql.execution.arrow.useLargeVarTypes
+        topics = batch.column("topic").cast(pa.string())
         for topic in pc.unique(topics).to_pylist():
             if topic is None:
                 raise _refused("column topic: expected a topic in each row, found null; or use the option topic")

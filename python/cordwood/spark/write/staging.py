@@ -118,16 +118,14 @@ class StagedBatches:
         """The number of records."""
         return self._log.log_end_offset
 
-    def between(self, start_offset: int, end_offset: int) -> range:
-        """Return the numbers of the batches of a run."""
-        return range(bisect_left(self._base_offsets, start_offset), bisect_left(self._base_offsets, end_offset))
-
-    def fingerprints(self, numbers: range) -> list[tuple[int, int, int]]:
-        """Return the count, the size and the checksum of batches: what an append does not change."""
+    def fingerprints(self, start_offset: int, end_offset: int) -> list[tuple[int, int, int]]:
+        """Return the count, the size and the checksum of the batches of a run: what an append does not change."""
+        numbers = self._between(start_offset, end_offset)
         return [(self._counts[n], self._sizes[n], self._checksums[n]) for n in numbers]
 
-    def chunks(self, numbers: range) -> Iterator[bytes]:
-        """Return the bytes of batches, several at a time."""
+    def chunks(self, start_offset: int, end_offset: int) -> Iterator[bytes]:
+        """Return the bytes of the batches of a run, several batches at a time."""
+        numbers = self._between(start_offset, end_offset)
         first = numbers.start
         while first < numbers.stop:
             last, size = first, 0
@@ -141,6 +139,10 @@ class StagedBatches:
                 file.seek(self._positions[first])
                 yield file.read(size)
             first = last
+
+    def _between(self, start_offset: int, end_offset: int) -> range:
+        """Return the numbers of the batches of a run."""
+        return range(bisect_left(self._base_offsets, start_offset), bisect_left(self._base_offsets, end_offset))
 
 
 def _sync(path: Path) -> None:
