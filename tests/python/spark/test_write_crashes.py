@@ -31,9 +31,12 @@ class Steps:
 
     def __init__(self, stop: int, act: Callable[[], None]) -> None:
         self.stop, self.act = stop, act
+        self.only: str | None = None
         self.made: list[str] = []
 
     def step(self, name: str) -> None:
+        if self.only not in {None, name}:
+            return
         self.made.append(name)
         if len(self.made) - 1 == self.stop:
             self.act()
@@ -244,6 +247,18 @@ def test_records_of_others_after_an_interrupted_commit_are_never_removed(root: P
     assert texts(staged.path / "orders-0")[-2:] == ["other", "next"]
 
 
+def test_a_driver_that_is_still_alive_and_commits_meanwhile_is_noticed(root: Path) -> None:
+    """An earlier driver of the query ends its commit when the next one has looked and waits for the locks."""
+    staged = Staged(root, batch=1)
+    next_run = orders(staged.path, batch=1)
+    messages = [next_run.stage(number, given) for number, given in enumerate(NEW)]
+    with stopped_at(0, staged.commit) as steps:
+        steps.only = "open"
+        next_run.commit(messages)
+    assert steps.made
+    assert all_texts(staged.path) == BEFORE + ADDED
+
+
 def interrupted(root: Path) -> Staged:
     """A write whose driver was killed after the first append."""
     staged = Staged(root)
@@ -284,7 +299,7 @@ def test_partitions_that_were_deleted_since_are_not_created(root: Path) -> None:
 def test_a_damaged_file_of_a_commit_is_named(root: Path, text: str) -> None:
     orders(root).run(*OLD)
     file = root / "orders-0" / ".cordwood.spark" / "unfinished" / "x.json"
-    file.parent.mkdir(parents=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     with refuses("CORDWOOD_UNFINISHED_WRITE", str(file)):
         orders(root)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from cordwood.spark.write.journal import Journal
+from spark.reading import refuses
 from spark.writing import QUERY, Sink, all_texts, left, texts, values
 
 pytestmark = pytest.mark.python_source
@@ -83,3 +84,31 @@ def test_a_stream_and_a_batch_write_to_one_topic(root: Path) -> None:
     micro_batch(root, 0).run(rows((0, "a")))
     micro_batch(root, 1).run(rows((0, "c")))
     assert texts(root / "orders-0") == ["a", "b", "c"]
+
+
+def test_a_batch_with_an_id_and_a_number_is_written_once(root: Path) -> None:
+    for number, text in [(3, "a"), (3, "a"), (2, "late"), (4, "b"), (4, "b")]:
+        Sink(root, "value", topic="orders", txnAppId="job-7", txnVersion=number).run(values(text))
+    Sink(root, "value", topic="orders", txnAppId="job-8", txnVersion=0).run(values("c"))
+    assert texts(root / "orders-0") == ["a", "b", "c"]
+    assert left(root) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"txnAppId": "x"}, "txnVersion"),
+        ({"txnVersion": 1}, "txnAppId"),
+        ({"txnAppId": "../x", "txnVersion": 1}, "txnAppId"),
+        ({"txnAppId": "x", "txnVersion": -1}, "txnVersion"),
+        ({"txnAppId": "x", "txnVersion": 1 << 63}, "txnVersion"),
+    ],
+)
+def test_an_invalid_id_or_number_is_named(root: Path, options: dict[str, Any], word: str) -> None:
+    with refuses("CORDWOOD_BAD_OPTION", word):
+        Sink(root, "value", topic="orders", **options)
+
+
+def test_a_stream_has_numbers_of_its_own(root: Path) -> None:
+    with refuses("CORDWOOD_BAD_OPTION", "txnAppId"):
+        micro_batch(root, 0, txnAppId="x", txnVersion=1)

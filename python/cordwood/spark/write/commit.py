@@ -31,7 +31,7 @@ def commit_staged(
     is_overwrite: bool = False,
     query: tuple[str, int] | None = None,
 ) -> bool:
-    """Append staged logs, in order, to the logs of their partitions: all of them, or none.
+    """Append staged logs, in order, to the logs of their partitions: all of them, or none. They are not removed.
 
     With *is_overwrite* all older records of the topics are deleted afterwards. *query*: the id of a streaming query,
     and the number of its micro-batch; one that was committed before is not appended again. Returns whether it was
@@ -42,8 +42,7 @@ def commit_staged(
     """
     journal = Journal(options.root)
     recover(options.root, options.config)
-    if query is not None and query[1] <= journal.last_batch(query[0]):
-        journal.remove_staged(query[0])
+    if _is_committed(journal, query):
         return False
     staged = list(staged)
     opened = _opened(journal, staged)
@@ -51,6 +50,9 @@ def commit_staged(
     if not pieces:
         return True
     with _all_locked(journal, sorted(pieces), options.config) as writers:
+        if _is_committed(journal, query):
+            # an earlier driver of the query was still alive, and had the locks
+            return False
         changes = [Change(name, writers[name].log_end_offset, pieces[name]) for name in sorted(pieces)]
         query_id, batch = query or (None, None)
         commit = Commit(write, query_id, batch, is_overwrite, changes)
@@ -67,7 +69,6 @@ def commit_staged(
             raise
         if kept is not None and is_overwrite:
             _delete_older(journal, kept, commit, writers)
-    journal.remove_staged(write if query is None else query[0])
     return True
 
 
@@ -104,6 +105,10 @@ def check_lock(root: str) -> None:
             # this log may not be one that is written
             continue
         return
+
+
+def _is_committed(journal: Journal, query: tuple[str, int] | None) -> bool:
+    return query is not None and query[1] <= journal.last_batch(query[0])
 
 
 def _pieces(

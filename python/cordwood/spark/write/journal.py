@@ -24,6 +24,8 @@ _FORMAT = 1
 # staged logs of a write whose driver died are removed when nothing was written to them for so long
 _STALE_SECONDS = 7 * 24 * 3600
 
+_ATTEMPTS = 100
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -98,9 +100,9 @@ class Journal:
 
     # staged logs
 
-    def staging(self, name: str, write: str, task: str) -> Path:
-        """Return the path of a staged log."""
-        return self.root / name / _OWN / "staged" / write / task
+    def make_staging(self, name: str, write: str, task: str) -> Path:
+        """Make the directory of a staged log, in that of a partition. Returns its path."""
+        return _made(self.root / name / _OWN / "staged" / write / task)
 
     def remove_staged(self, writes: str) -> None:
         """Remove the staged logs of the writes whose ids begin with a text, and those that nobody will commit."""
@@ -115,8 +117,11 @@ class Journal:
                 if folder.name not in kept and (folder.name.startswith(writes) or _last_change(folder) < oldest):
                     # an attempt that outlived its job may still write there; the rest is removed later
                     shutil.rmtree(folder, ignore_errors=True)
-            # a partition of which nothing was committed
-            for folder in (staged, own / "unfinished", own, own.parent):
+            empty = [staged, own]
+            if not _has_segments(own.parent):
+                # nothing was ever committed to this partition
+                empty = [staged, own / "unfinished", own, own.parent]
+            for folder in empty:
                 with suppress(OSError):
                     folder.rmdir()
 
@@ -138,7 +143,7 @@ class Journal:
     def begin(self, commit: Commit) -> Path:
         """Write the file of a commit, before its first change. Returns its path."""
         path = self._file(commit, "unfinished", commit.write)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _made(path.parent)
         _sync(path.parent.parent.parent)
         _sync(path.parent.parent)
         _write(path, commit)
@@ -181,6 +186,16 @@ class Journal:
                 # another process may have ended its commit meanwhile
                 with suppress(FileNotFoundError):
                     yield path, _commit_from(path)
+
+
+def _made(folder: Path) -> Path:
+    """Make a directory. Another process may remove those above it while they are empty."""
+    for _ in range(_ATTEMPTS):
+        with suppress(FileNotFoundError):
+            folder.mkdir(parents=True, exist_ok=True)
+            return folder
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -90,8 +90,7 @@ class StagingLog:
     def _write_buffer(self) -> None:
         for (topic, partition), rows in self._buffer.items():
             if self._writer is None:
-                self._place = self._journal.staging(f"{topic}-{partition}", self._write, self._task)
-                self._place.mkdir(parents=True)
+                self._place = self._journal.make_staging(f"{topic}-{partition}", self._write, self._task)
                 self._writer = LogWriter(self._place, config=self._config, flush="none")
             # one record batch, because each becomes at least one batch of the log
             appended = self._writer.append_arrow(pa.Table.from_batches(rows).combine_chunks())

@@ -56,6 +56,7 @@ class LogBatchWriter(DataSourceArrowWriter):
             commit_staged(
                 options, self._write, _staged(messages), is_overwrite=self._is_overwrite, query=options.transaction
             )
+            Journal(options.root).remove_staged(self._write)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002
         """Remove what was staged. Tasks may still be running; what they leave is removed later."""
@@ -91,6 +92,8 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
                     is_overwrite=self._is_overwrite,
                     query=(query, batchId),
                 )
+                # also what earlier runs of the query have left
+                Journal(self._layout.options.root).remove_staged(query)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Remove what was staged. Tasks may still be running; what they leave is removed by the next commit."""
