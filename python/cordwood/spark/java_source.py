@@ -78,10 +78,11 @@ def _is_remote(spark: SparkSession) -> bool:
 def _register_sink(spark: SparkSession) -> None:
     try:
         from cordwood.spark.source import SinkDataSource  # noqa: PLC0415  (as below)
-    except ImportError:
+
+        spark.dataSource.register(SinkDataSource)
+    except (ImportError, PySparkException):
         # the source in Java needs neither pyarrow nor a PySpark with this API
         return
-    spark.dataSource.register(SinkDataSource)
 
 
 def _register_python(spark: SparkSession, reason: Exception) -> None:

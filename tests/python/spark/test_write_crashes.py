@@ -287,6 +287,17 @@ def test_a_log_whose_start_was_moved_since_is_not_truncated(root: Path) -> None:
         orders(staged.path)
 
 
+def test_an_interrupted_write_whose_other_partition_is_locked_is_an_error(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commits, "_LOCK_WAIT_SECONDS", 0.2)
+    staged = interrupted(root)
+    with cw.LogWriter(staged.path / "orders-2"), refuses("CORDWOOD_UNFINISHED_WRITE", "unfinished"):
+        orders(staged.path).run(rows((0, "next")))
+    orders(staged.path).run(rows((0, "next")))
+    assert all_texts(staged.path) == BEFORE + Counter(["next"])
+
+
 def test_partitions_that_were_deleted_since_are_not_created(root: Path) -> None:
     staged = interrupted(root)
     shutil.rmtree(staged.path / "orders-2")

@@ -155,11 +155,23 @@ def _all_locked(journal: Journal, names: list[str], config: LogConfig) -> Iterat
                     raise
                 time.sleep(_LOCK_POLL_SECONDS)
                 continue
-            if not any(change.name in writers for _, commit in journal.unfinished() for change in commit.changes):
+            unfinished = [
+                path
+                for path, commit in journal.unfinished()
+                if any(change.name in writers for change in commit.changes)
+            ]
+            if not unfinished:
                 break
             # its process died while it had the locks
             stack.close()
             recover(str(journal.root), config)
+            if time.monotonic() > until:
+                raise SparkLogError(
+                    UNFINISHED_WRITE,
+                    f"{unfinished[0]}: expected that the interrupted write of this file can be taken back, found that "
+                    "another process has the lock of one of its partitions; end that process, and write again",
+                )
+            time.sleep(_LOCK_POLL_SECONDS)
         yield writers
 
 
