@@ -33,7 +33,7 @@ pub mod crc;
 mod header;
 mod header_name;
 mod legacy;
-#[cfg(feature = "python")]
+#[cfg(any(feature = "python", test))]
 mod partitioner;
 mod payload;
 mod record_ref;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import shutil
 import time
 from collections import Counter
@@ -123,6 +124,18 @@ def test_rows_are_collected_for_each_partition(root: Path, monkeypatch: pytest.M
     assert len(left(root)) == 1
     sink.commit([message])
     assert [texts(root / f"orders-{n}") for n in range(5)] == [[f"{n}.{t}" for t in range(3)] for n in range(5)]
+
+
+def test_a_commit_to_many_partitions_raises_the_limit_of_open_files(root: Path) -> None:
+    sink = orders(root)
+    message = sink.stage(0, placed(*((n, str(n)) for n in range(60))))
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/proc/self/fd").iterdir())) + 100, before[1]))
+        sink.commit([message])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert all_texts(root) == Counter(map(str, range(60)))
 
 
 def test_large_logs_are_appended_piece_by_piece(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

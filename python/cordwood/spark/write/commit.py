@@ -1,5 +1,6 @@
 """The commit of a write: staged logs are appended to the logs, or nothing is. Does not use Spark."""
 
+import resource
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +20,8 @@ _LOCK_OF_BROKER = ".lock"
 _LOCK_WAIT_SECONDS = 30.0
 _LOCK_POLL_SECONDS = 0.05
 _AT_ONCE = 8
+# of a log that is open for writing
+_OPEN_FILES = 8
 
 _T = TypeVar("_T")
 
@@ -145,6 +148,7 @@ def _opened(journal: Journal, staged: Iterable[Staged]) -> dict[str, StagedBatch
 def _all_locked(journal: Journal, names: list[str], config: LogConfig) -> Iterator[dict[str, LogWriter]]:
     """Open the logs for writing, when no other process has one. No commit to them is unfinished then."""
     until = time.monotonic() + _LOCK_WAIT_SECONDS
+    _allow_open_files(_OPEN_FILES * len(names))
     with ExitStack() as stack:
         while True:
             try:
@@ -193,6 +197,17 @@ def _locked(journal: Journal, names: list[str], config: LogConfig | None) -> Ite
             _at_once(LogWriter.close, writers.values())
         raise
     _at_once(LogWriter.close, writers.values())
+
+
+def _allow_open_files(count: int) -> None:
+    """Allow this process, which Spark has started for the commit, more open files than usual, if that is necessary."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count + 256
+    if soft < wanted and soft != resource.RLIM_INFINITY:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        # without it the commit fails as a whole
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 def _at_once(call: Callable[[_T], object], items: Iterable[_T]) -> None:
