@@ -52,6 +52,13 @@ def test_only_the_attempts_whose_messages_are_committed_count(root: Path) -> Non
     assert all_texts(root) == Counter("abcd")
 
 
+def test_a_commit_without_the_message_of_a_task_is_refused(root: Path) -> None:
+    sink = orders(root)
+    with refuses("CORDWOOD_INTERNAL", "message"):
+        sink.commit([sink.stage(0, placed((0, "a"))), None])
+    assert all_texts(root) == Counter()
+
+
 def test_a_task_that_fails_leaves_nothing(root: Path) -> None:
     sink = orders(root)
     with pytest.raises(RuntimeError, match="no more"):

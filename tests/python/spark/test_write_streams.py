@@ -112,3 +112,11 @@ def test_an_invalid_id_or_number_is_named(root: Path, options: dict[str, Any], w
 def test_a_stream_has_numbers_of_its_own(root: Path) -> None:
     with refuses("CORDWOOD_BAD_OPTION", "txnAppId"):
         micro_batch(root, 0, txnAppId="x", txnVersion=1)
+
+
+def test_a_task_without_the_id_of_its_query_is_refused(root: Path) -> None:
+    """Its micro-batch could not be recognised, and would be lost or written twice."""
+    sink = micro_batch(root, 0)
+    sink.properties = {"sql.streaming.queryId": "", "streaming.sql.batchId": "0"}
+    with refuses("CORDWOOD_UNSUPPORTED", "queryId"):
+        sink.stage(0, rows((0, "a")))

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from pyspark.sql.types import StructType
 
 from cordwood import CordwoodError
-from cordwood.spark.errors import SparkLogError, bad_option
+from cordwood.spark.errors import INTERNAL, UNSUPPORTED, SparkLogError, bad_option
 from cordwood.spark.workers import freeze_modules
 from cordwood.spark.write.commit import check_lock, commit_staged, recover
 from cordwood.spark.write.journal import Journal
@@ -77,6 +77,9 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
         """Stage the rows of a task, in a worker."""
         context = _context()
         query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
+        if not query:
+            expected = f"a task of a stream with the property {_QUERY}, as Spark's micro-batches have"
+            raise SparkLogError(UNSUPPORTED, f"expected {expected}, found none")
         return StagedMessage(_stage(self._layout, iterator, f"{query}-{batch}"), query)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  (Spark's name)
@@ -134,7 +137,13 @@ def _context() -> Any:  # noqa: ANN401  (Spark's stubs say that there may be non
 
 
 def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
-    return [one for message in messages if isinstance(message, StagedMessage) for one in message.staged]
+    staged = []
+    for message in messages:
+        # in a commit every task has one
+        if not isinstance(message, StagedMessage):
+            raise SparkLogError(INTERNAL, f"expected a message of each task, found {message!r}")
+        staged += message.staged
+    return staged
 
 
 def _query(messages: Sequence[WriterCommitMessage | None]) -> str | None:
