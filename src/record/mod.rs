@@ -33,6 +33,8 @@ pub mod crc;
 mod header;
 mod header_name;
 mod legacy;
+#[cfg(any(feature = "python", test))]
+mod partitioner;
 mod payload;
 mod record_ref;
 mod record_span;
@@ -48,6 +50,8 @@ pub use builder::{BatchBuilder, BatchOptions, BatchProducer, NewRecord};
 pub use header::BatchHeader;
 pub(crate) use header::sequence_after;
 pub(crate) use header_name::java_string;
+#[cfg(feature = "python")]
+pub(crate) use partitioner::partition_of_key;
 pub use payload::Payload;
 pub use record_ref::{Headers, RecordRef};
 #[cfg(feature = "arrow")]

@@ -78,8 +78,8 @@ impl Partition {
     /// truncated. Then the name gets another id, because batches that were written with this one may be in the log.
     pub(super) fn known_id(&mut self, owner: IdOwner, name: &str) -> Result<Option<i64>> {
         let id = self.ids()?.get(owner, name);
-        if let Some(id) = id {
-            self.producers.restore(&self.directory, id, self.ends.log_end_offset())?;
+        if owner == IdOwner::Producer && id.is_some_and(|id| self.producers.get(id).is_none()) {
+            self.producers.restore_named(&self.directory, self.ends.log_end_offset())?;
         }
         Ok(id.filter(|id| self.is_known(*id)))
     }

@@ -161,6 +161,7 @@ impl Partition {
         self.active = SegmentAppender::open(&self.directory, target, state, &layout, created, jitter)?;
         self.durable_offset_file.set(data_end)?;
         self.producers = staged.producers.put(&self.directory)?;
+        self.producers.restore_named(&self.directory, offset)?;
         self.ends.end_truncation(data_end, offset);
         self.publish_segments();
         truncation_count::increment(&self.directory)

@@ -90,6 +90,13 @@ impl ProducerStates {
         self.open.clear();
     }
 
+    /// States without producers, with the size of the map of these, as after [`ProducerStates::clear`].
+    pub(crate) fn emptied(&self) -> Self {
+        let mut order = self.order.clone();
+        order.retain(|_| false);
+        Self { order, ..Self::default() }
+    }
+
     /// The number of producers.
     pub fn len(&self) -> usize {
         self.producers.len()

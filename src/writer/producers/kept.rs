@@ -33,21 +33,18 @@ impl Producers {
         directory.replace(KEPT, &ProducerSnapshot { entries }.encode())
     }
 
-    /// Adds a producer that the opening did not find, if it was kept.
-    pub(in crate::writer) fn restore(
+    /// Adds the producers that were kept and that neither a snapshot nor a batch has: after an opening, and after a truncation.
+    pub(in crate::writer) fn restore_named(
         &mut self,
         directory: &Directory,
-        producer_id: i64,
         log_end_offset: i64,
     ) -> Result<()> {
-        if self.states.get(producer_id).is_some() {
-            return Ok(());
+        for entry in kept(directory)? {
+            let is_in_log = entry.last_batch().is_some_and(|last| last.last_offset < log_end_offset);
+            if is_in_log && self.states.get(entry.producer_id).is_none() {
+                self.states.load(entry);
+            }
         }
-        let is_in_log =
-            |entry: &ProducerEntry| entry.last_batch().is_some_and(|last| last.last_offset < log_end_offset);
-        let mut entries = kept(directory)?.into_iter();
-        let entry = entries.find(|entry| entry.producer_id == producer_id && is_in_log(entry));
-        entry.into_iter().for_each(|entry| self.states.load(entry));
         Ok(())
     }
 

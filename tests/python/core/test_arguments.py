@@ -377,8 +377,8 @@ def test_every_public_call_is_tried() -> None:
         "FirstDifference", "FlushMode", "Follow", "KafkaLoad", "LoadAction", "LoadFailure", "LoadWarning", "LoadedFile",
         "LoadedLog", "LoadedSegment", "Location", "LostOffsets", "LostRange", "OffsetGap", "OffsetPosition",
         "OtherForm", "PathInfo", "Position", "Producer", "RebuildReport", "RebuiltIndex", "RecordPlace", "Records",
-        "RecoveryCut", "RecoveryPlan", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "RetentionTimer", "Scan",
-        "ScanStats", "Segment", "SegmentSplit", "Segments", "Table", "TimestampOffset", "Transaction",
+        "RecoveryCut", "RecoveryPlan", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "RetentionTimer",
+        "Scan", "ScanStats", "Segment", "SegmentSplit", "Segments", "Table", "TimestampOffset", "Transaction",
         "Unprotected", "Verification",
     }  # fmt: skip
     assert public - cannot_be_made == tried

@@ -10,7 +10,7 @@ import base64
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -192,9 +192,11 @@ def contents(partition: Path, *patterns: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for pattern in patterns for path in sorted(partition.glob(pattern))}
 
 
-def our_lines(log: cw.Log) -> list[str]:
+def our_lines(
+    log: cw.Log, isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+) -> list[str]:
     """Every record, in the format of Kafka's side."""
-    table = log.scan(columns=COLUMNS).to_arrow()
+    table = log.scan(columns=COLUMNS, isolation_level=isolation_level).to_arrow()
     at = table.schema.get_field_index("timestamp")
     table = table.set_column(at, "timestamp", table["timestamp"].cast(pa.int64()))
     return [
