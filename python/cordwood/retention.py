@@ -1,4 +1,4 @@
-"""`retention_timer`: retention at intervals, in a thread of the caller's process."""
+"""`retention_timer`: retention and compaction at intervals, in a thread of the caller's process."""
 
 import atexit
 import logging
@@ -20,8 +20,11 @@ _LOGGER = logging.getLogger("cordwood")
 def retention_timer(writer: LogWriter, *, every: float) -> "RetentionTimer":
     """Return a timer that calls `writer.apply_retention()` now and every *every* seconds. It is not started yet.
 
-    The settings are those of the writer's `LogConfig`: `retention.ms` and `retention.bytes`. Nothing else in cordwood
-    starts a thread that outlives a call: without a timer, retention runs only when a program calls it.
+    If `cleanup.policy` has `compact`, it then calls `writer.compact()`, which does nothing unless a pass is due.
+
+    The settings are those of the writer's `LogConfig`, such as `retention.ms` and `min.cleanable.dirty.ratio`. Nothing
+    else in cordwood starts a thread that outlives a call: without a timer, retention and compaction run only when a
+    program calls them.
 
     *Errors*: `TypeError`; `ConfigError` for an interval that is not above 0.
 
@@ -50,14 +53,14 @@ def retention_timer(writer: LogWriter, *, every: float) -> "RetentionTimer":
 
 
 class RetentionTimer:
-    """Applies retention to a log at intervals. Made by `retention_timer`.
+    """Applies retention to a log at intervals, and compacts it. Made by `retention_timer`.
 
     `start()`, or `with`, starts its thread; `stop()`, or the end of the `with` block, ends it, after a run that has
     begun. It also ends when the writer is closed, and when the interpreter exits. A forked child has no timer: there,
     `start()` raises a `ForkedHandleError`, and `stop()` does nothing.
 
     An error of a run is logged by the logger `cordwood` and kept in `last_error`, and the next run follows in time. The
-    deletion of segments is logged with the level `INFO`.
+    deletion of segments and each pass of compaction are logged with the level `INFO`.
     """
 
     def __init__(self, writer: LogWriter, every: float) -> None:
@@ -141,6 +144,15 @@ class RetentionTimer:
             start = plan.log_start_offset
             _LOGGER.info(
                 "%s: retention deleted %d segments below offset %d", self._writer.path, len(plan.segments), start
+            )
+        if "compact" in self._writer.config.cleanup_policy.split(","):
+            self._compact()
+
+    def _compact(self) -> None:
+        compaction = self._writer.compact()
+        if compaction.is_due:
+            _LOGGER.info(
+                "%s: compaction cleaned the records below offset %d", self._writer.path, compaction.end_offset
             )
 
     def __enter__(self) -> Self:

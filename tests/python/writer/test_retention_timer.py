@@ -70,6 +70,21 @@ def test_a_timer_deletes_at_its_start_and_then_at_intervals(path: Path, caplog: 
     assert all("retention deleted" in message for message in messages)
 
 
+def test_a_timer_compacts_a_log_whose_policy_says_so(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "cordwood")
+    config = cw.LogConfig(segment_bytes=500, cleanup_policy="compact,delete", retention_ms=-1)
+    with cw.LogWriter(path, config=config) as writer:
+        for number in range(40):
+            writer.append(b"%d" % number, key=b"%d" % (number % 2))
+        with cw.retention_timer(writer, every=3600) as timer:
+            until(lambda: any("compaction cleaned" in record.getMessage() for record in caplog.records))
+        assert timer.last_error is None
+        log = writer.reader()
+        assert len(list(log.records())) < 20
+        last = {record.key: record.value for record in log.records()}
+        assert last == {b"0": b"38", b"1": b"39"}
+
+
 def test_a_stop_waits_for_a_run_and_not_for_the_interval(path: Path) -> None:
     with cw.LogWriter(path, config=SMALL) as writer:
         begun = time.monotonic()
