@@ -151,9 +151,7 @@ class RetentionTimer:
     def _compact(self) -> None:
         compaction = self._writer.compact()
         if compaction.is_due:
-            _LOGGER.info(
-                "%s: compaction cleaned the records below offset %d", self._writer.path, compaction.end_offset
-            )
+            _LOGGER.info("%s: compaction cleaned the records below offset %d", self._writer.path, compaction.end_offset)
 
     def __enter__(self) -> Self:
         """Start the thread and return the timer."""
