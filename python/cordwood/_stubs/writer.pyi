@@ -308,9 +308,9 @@ class LogWriter:
         """Copy the log as it is now to *path*, as `cw.copy` does with its defaults. Return what was copied.
 
         The copy has all records that were appended before the call, byte for byte, and what belongs to them:
-        transactions, producers and their names, leader epochs, the log start offset. It has none that other threads append meanwhile.
-        Calls that remove records, such as `apply_retention`, wait for a backup; appends do not. Positions
-        (`Log.position`) are not copied.
+        transactions, producers and their names, leader epochs, the log start offset. It has none that other threads
+        append meanwhile. Calls that remove records, such as `apply_retention`, wait for a backup; appends do not.
+        Positions (`Log.position`) are not copied.
 
         The copy is a log: `Log`, `LogWriter` and Kafka open it. If a backup was interrupted, the next one to the same
         path continues it. To the path of a complete one it is a `ConfigError`, unless the log has not changed since.
