@@ -53,6 +53,9 @@ impl Partition {
             _ if target == self.active.base_offset() => self.active.size(),
             _ => segment_size,
         };
+        // the snapshot that they were read from may be one of those that are removed
+        let start = self.ends.log_start_offset();
+        self.ends.commit().or_poison_after_sync(self.producers.keep_named(&self.directory, start))?;
         let producers = self.producers_as_of(&log, offset)?;
         drop(log);
         // cut later: an entry that cannot be read is an error before the first change

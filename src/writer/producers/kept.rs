@@ -14,7 +14,8 @@ pub(crate) const KEPT_PRODUCERS: &str = ".cordwood.producer-states";
 const MAX_BYTES: u64 = 64 << 20;
 
 impl Producers {
-    /// Writes the named producers without a batch at or above `log_start_offset`, durably. Called before it comes into effect.
+    /// Writes the named producers without a batch at or above `log_start_offset`, durably. Called before it comes into
+    /// effect, and before a truncation.
     pub(in crate::writer) fn keep_named(&self, directory: &Directory, log_start_offset: i64) -> Result<()> {
         let is_kept = |entry: &&ProducerEntry| {
             IdOwner::Producer.ids().contains(&entry.producer_id)

@@ -255,6 +255,28 @@ fn the_use_of_another_name_and_a_truncation_leave_the_sequences_of_deleted_recor
 }
 
 #[test]
+fn a_second_truncation_below_a_snapshot_leaves_the_sequences_of_deleted_records() {
+    let mut log = Log::new();
+    log.writer().producer(Some("billing")).unwrap().append_many(&[record("a"), record("b")], None).unwrap();
+    log.plain();
+    log.plain();
+    log.writer().roll().unwrap();
+    let producer = log.writer().producer(Some("billing")).unwrap();
+    producer.append(&record("c"), None).unwrap();
+    // it has a record at or above the log start; after the truncation, only the snapshot of the roll has it
+    log.writer().delete_before(2).unwrap();
+    for (offset, is_crash) in [(4, false), (3, true)] {
+        log.writer().truncate_to(offset).unwrap();
+        assert_eq!(producer.next_sequence().unwrap(), 2, "{offset}");
+        if is_crash {
+            log.crash();
+        }
+    }
+    let producer = log.writer().producer(Some("billing")).unwrap();
+    assert_eq!((producer.producer_id(), producer.next_sequence().unwrap()), (FIRST_NAMED, 2));
+}
+
+#[test]
 fn a_fenced_handle_stays_fenced() {
     let mut log = Log::new();
     let fenced = log.writer().producer(Some("billing")).unwrap();
