@@ -29,6 +29,7 @@
 
 #[cfg(feature = "arrow")]
 pub mod arrow;
+pub mod cleaner;
 pub mod config;
 pub mod dir;
 pub mod error;

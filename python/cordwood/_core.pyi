@@ -21,6 +21,9 @@ from cordwood._stubs.arguments import FilePath, PropertySource
 from cordwood._stubs.async_appends import _Unflushed as _Unflushed
 from cordwood._stubs.cat import _scan_logs as _scan_logs
 from cordwood._stubs.cat import _Zone as _Zone
+from cordwood._stubs.compaction import CompactedSegment as CompactedSegment
+from cordwood._stubs.compaction import Compaction as Compaction
+from cordwood._stubs.compaction import plan_compaction as plan_compaction
 from cordwood._stubs.copies import CopyReport as CopyReport
 from cordwood._stubs.copies import copy as copy
 from cordwood._stubs.count import _Counter as _Counter
@@ -102,10 +105,12 @@ from cordwood._stubs.segments import PlannedSegment as PlannedSegment
 from cordwood._stubs.segments import Segment as Segment
 from cordwood._stubs.segments import Segments as Segments
 from cordwood._stubs.segments import Split as Split
+from cordwood._stubs.spark import _decode_batches as _decode_batches
 from cordwood._stubs.spark import _local_path as _local_path
 from cordwood._stubs.spark import _logs_opened as _logs_opened
 from cordwood._stubs.spark import _open_log as _open_log
 from cordwood._stubs.spark import _partition_directory as _partition_directory
+from cordwood._stubs.spark import _partitions_of_keys as _partitions_of_keys
 from cordwood._stubs.spark import _Piece as _Piece
 from cordwood._stubs.spark import _Query as _Query
 from cordwood._stubs.spark import _SourceOptions as _SourceOptions
@@ -126,6 +131,8 @@ __all__ = [
     "CarvedRun",
     "ClusterMetadata",
     "CommittedOffset",
+    "CompactedSegment",
+    "Compaction",
     "CopyReport",
     "DamagedRange",
     "DerivedFile",
@@ -197,8 +204,10 @@ __all__ = [
     "_Unflushed",
     "_Zone",
     "__version__",
+    "_decode_batches",
     "_has_segments",
     "_is_segment_file",
+    "_is_topic",
     "_local_path",
     "_log_config_checked",
     "_log_config_from_properties",
@@ -208,6 +217,7 @@ __all__ = [
     "_open_log",
     "_partition_directory",
     "_partition_parts",
+    "_partitions_of_keys",
     "_scan_logs",
     "_watch_directories",
     "carve",
@@ -220,6 +230,7 @@ __all__ = [
     "metadata",
     "metadata_records",
     "open_transactions",
+    "plan_compaction",
     "plan_kafka_load",
     "plan_retention",
     "rebuild_indexes",
@@ -235,6 +246,9 @@ def _has_segments(path: FilePath) -> bool:
 
 def _is_segment_file(name: str) -> bool:
     """Return whether a file name is that of a file of a segment."""
+
+def _is_topic(name: str) -> bool:
+    """Return whether Kafka accepts the name of a topic."""
 
 def _partition_parts(name: str) -> tuple[str, int, Literal["live", "delete", "future", "stray"]] | None:
     """Return topic, partition and state in the name of a partition directory; `None` for any other name."""

@@ -34,6 +34,8 @@ mod lookups;
 mod new_records;
 mod numbers;
 mod part;
+#[cfg(feature = "python")]
+mod raw_batches;
 mod reader;
 mod reader_options;
 mod recycled;
@@ -53,6 +55,8 @@ pub use byte_type::ByteType;
 #[cfg(feature = "python")]
 pub(crate) use lookups::{Located, Timed};
 pub use new_records::{HeaderPair, NewRecords};
+#[cfg(feature = "python")]
+pub(crate) use raw_batches::decode_cells;
 pub use reader::Reader;
 pub use reader_options::ReaderOptions;
 #[cfg(feature = "python")]

@@ -131,7 +131,9 @@ impl Part {
                 if let Some(filter) = &options.filter {
                     let payload = self.scan.payload()?;
                     let bytes = payload.bytes();
-                    self.spans.retain(|span| filter.accepts(span.key.of(bytes), span.value.of(bytes)));
+                    self.spans.retain(|span| {
+                        filter.accepts_at(span.offset, span.key.of(bytes), span.value.of(bytes))
+                    });
                 }
                 // a batch that ends in damage is also a damaged range
                 for range in self.scan.damaged_ranges().iter().skip(before).filter(|_| options.reports()) {

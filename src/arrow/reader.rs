@@ -117,6 +117,10 @@ impl Reader {
     }
 
     fn open(&mut self, log: Log) -> Result<Source> {
+        if self.options.latest {
+            let ReaderOptions { scan, include_tombstones, .. } = self.options;
+            self.options.filter = Some(log.latest_filter(scan, include_tombstones)?);
+        }
         if let Some(count) = self.options.last {
             let scan = log.last_records(count, self.options.scan, self.options.filter.as_ref())?;
             return Ok(self.part(log.scan(scan)?));

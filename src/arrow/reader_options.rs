@@ -40,6 +40,11 @@ pub struct ReaderOptions {
     pub last: Option<usize>,
     /// Only the records that it accepts, which are also those that `limit` and `last` count.
     pub filter: Option<RecordFilter>,
+    /// Only the last record of each key in the range, if it has a value; instead of `filter`. Each log is read twice, and its keys take
+    /// up to 80 bytes each.
+    pub latest: bool,
+    /// With `latest`, also last records without a value.
+    pub include_tombstones: bool,
 }
 
 impl Default for ReaderOptions {
@@ -57,6 +62,8 @@ impl Default for ReaderOptions {
             limit: None,
             last: None,
             filter: None,
+            latest: false,
+            include_tombstones: false,
         }
     }
 }

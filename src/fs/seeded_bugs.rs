@@ -56,11 +56,17 @@ pub enum SeededBug {
     CommitAcknowledgedBeforeSync,
     /// A new transaction does not abort the open one of the same transactional id.
     OpenTransactionLeft,
+    /// For compaction, the records of aborted transactions replace earlier ones of their keys.
+    AbortedRecordsCount,
+    /// Compaction removes the segments that it replaces before their replacement is committed.
+    ReplacedBeforeCommit,
+    /// Compaction keeps the first record of a key, and not the last.
+    FirstRecordKept,
 }
 
 impl SeededBug {
     /// All bugs.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 28] = [
         Self::AckBeforeFsync,
         Self::NoDirectorySyncOnCreate,
         Self::NoDirectorySyncOnRename,
@@ -86,6 +92,9 @@ impl SeededBug {
         Self::ProducerIdsNotSynced,
         Self::CommitAcknowledgedBeforeSync,
         Self::OpenTransactionLeft,
+        Self::AbortedRecordsCount,
+        Self::ReplacedBeforeCommit,
+        Self::FirstRecordKept,
     ];
 }
 

@@ -15,6 +15,7 @@ use super::{Log, OnDamage, Ranges, ScanOptions, loader, metadata};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::segment::Segment;
+use crate::state::cleaner_checkpoint::CLEANED;
 use crate::state::offset_checkpoint::CLEANED_OFFSETS;
 
 /// What a log has found out about its gaps. Each check runs once per log.
@@ -44,10 +45,6 @@ pub struct OffsetGap {
     /// The base offset of the segment after the gap.
     pub next_base_offset: i64,
 }
-
-/// The file of a copy of a partition that Kafka's cleaner had cleaned, as the checkpoint of the source's data directory says: the
-/// copy of one partition has no data directory with such a checkpoint.
-pub(crate) const CLEANED_BEFORE: &str = ".cordwood.cleaned";
 
 /// Bytes of a log that are searched for traces of compaction: Kafka's cleaner begins with the oldest segments.
 const SEARCHED_BYTES: u64 = 1 << 30;
@@ -250,11 +247,11 @@ impl Log {
         *self.inner.continuity.is_cleaned.get_or_init(|| self.has_cleaner_checkpoint())
     }
 
-    /// Whether the data directory's cleaner has cleaned the partition, or the one that it is a copy of. False if the file cannot be
+    /// Whether a cleaner has cleaned the partition, or the one that it is a copy of. False if the file cannot be
     /// read.
     fn has_cleaner_checkpoint(&self) -> bool {
         let directory = &self.inner.open_files.directory;
-        if directory.identity_of(CLEANED_BEFORE).is_ok_and(|file| file.is_some()) {
+        if directory.identity_of(CLEANED).is_ok_and(|file| file.is_some()) {
             return true;
         }
         let (Some(topic), Some(partition)) = (self.topic(), self.partition()) else { return false };

@@ -7,6 +7,7 @@ mod column;
 mod continuity;
 mod largest_times;
 mod last_records;
+mod latest;
 pub(crate) mod live_segments;
 mod loader;
 mod log_start;
@@ -14,6 +15,7 @@ mod lookup;
 mod lookup_many;
 mod lost_end;
 pub(crate) mod metadata;
+mod offset_map;
 mod opening;
 mod plan;
 mod position;
@@ -36,14 +38,13 @@ use crate::types::{Interrupt, Io, OnWarning};
 
 pub use column::Column;
 pub(crate) use column::Origin;
-#[cfg(feature = "inspect")]
-pub(crate) use continuity::CLEANED_BEFORE;
 use continuity::Continuity;
 pub use continuity::OffsetGap;
 use largest_times::LargestTimes;
 use live_segments::LiveSegments;
 use log_start::ClaimedStart;
 use lost_end::Synced;
+pub(crate) use offset_map::OffsetMap;
 pub use position::Position;
 pub use record_filter::RecordFilter;
 pub(crate) use replacement::Replacement;
@@ -133,7 +134,6 @@ impl Log {
         self.inner.open_files.directory.path()
     }
 
-    #[cfg(feature = "inspect")]
     pub(crate) fn directory(&self) -> &crate::fs::Directory {
         &self.inner.open_files.directory
     }

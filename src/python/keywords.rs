@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arguments::{
-    self, BYTE_TYPES, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TIMESTAMP_UNITS, flag, one_of, positive,
-    whole,
+    self, BYTE_TYPES, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TIMESTAMP_UNITS, flag, not_allowed, one_of,
+    positive, whole,
 };
 use crate::arrow::{Column, ReaderOptions};
 use crate::config::suggestion;
@@ -104,6 +104,11 @@ impl<'a, 'py> Keywords<'a, 'py> {
     pub(super) fn columns(&self, columns: &[Column]) -> PyResult<ReaderOptions> {
         let default = ReaderOptions::default();
         let records = |name, given: &Bound<'_, PyAny>| whole(name, "a number of records, 0 or more", given);
+        let latest = self.or("latest", false, flag)?;
+        let include_tombstones = |name, given: &Bound<'_, PyAny>| match flag(name, given)? {
+            true if !latest => Err(not_allowed(name, "False, unless latest is True", given)),
+            value => Ok(value),
+        };
         Ok(ReaderOptions {
             scan: ScanOptions { check_crcs: self.or("check_crcs", true, flag)?, ..self.records()? },
             columns: self
@@ -117,6 +122,8 @@ impl<'a, 'py> Keywords<'a, 'py> {
             max_bytes: self.or("max_bytes", default.max_bytes, positive)?,
             threads: self.or("threads", default.threads, positive)?,
             limit: self.optional("limit", records)?,
+            latest,
+            include_tombstones: self.or("include_tombstones", false, include_tombstones)?,
             ..default
         })
     }

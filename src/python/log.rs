@@ -11,6 +11,8 @@ use super::enter::enter;
 use super::handle::{LogHandle, log_options};
 use super::keywords::Keywords;
 use super::position::PyPosition;
+use super::record::PyRecord;
+use super::record_input::Blob;
 use super::results::{PyLocation, PyOffsetGap, PyTimestampOffset};
 use super::scan::{PyRecords, PyScan, Source};
 use super::segment::PySegments;
@@ -18,7 +20,7 @@ use super::split::PySplit;
 use super::{arrow_export, lookup_targets};
 use crate::arrow::{Column, Located, ReaderOptions, Timed};
 use crate::error::{Error, Result};
-use crate::log::{Log, LogOptions, Split};
+use crate::log::{Log, LogOptions, Ranges, ScanOptions, Split};
 use crate::types::IsolationLevel;
 
 #[doc = stub_doc!(Log)]
@@ -214,7 +216,7 @@ impl PyLog {
         text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None, \
             isolation_level='read_uncommitted', include_control=False, on_damage='raise', header_keys='utf8', \
             timestamp_unit='ms', max_rows=65536, max_bytes=4194304, split=None, threads=1, limit=None, \
-            check_crcs=True, key_type='binary', value_type='binary')")]
+            check_crcs=True, key_type='binary', value_type='binary', latest=False, include_tombstones=False)")]
     fn scan(&self, py: Python<'_>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<PyScan> {
         let keywords = Keywords::new("Log.scan", keywords);
         let mut options = keywords.columns(&Column::DEFAULT)?;
@@ -230,6 +232,27 @@ impl PyLog {
         let handle = Arc::clone(&self.handle);
         let source = split.map_or(Source::Log(Arc::clone(&handle)), |split| Source::Split(handle, split));
         Ok(PyScan::new(source, options))
+    }
+
+    #[doc = stub_doc!(Log.latest)]
+    #[pyo3(signature = (key, *, isolation_level=LEFT_OUT),
+        text_signature = "($self, key, *, isolation_level='read_uncommitted')")]
+    fn latest(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        isolation_level: Defaulted<'_, '_>,
+    ) -> PyResult<Option<PyRecord>> {
+        let key = Blob::of("key", "a key, bytes or str", key)?;
+        let level = IsolationLevel::ReadUncommitted;
+        let level = isolation_level.or("isolation_level", level, one_of(&ISOLATION_LEVELS))?;
+        let found = self.read(py, |log| {
+            let Some(offset) = log.latest_offset(key.as_slice(), level)? else { return Ok(None) };
+            let ranges =
+                Ranges { start_offset: Some(offset), end_offset: Some(offset + 1), ..Ranges::default() };
+            PyRecords::new(log.scan(ScanOptions { ranges, ..ScanOptions::default() })?).read_one()
+        })?;
+        found.map(|record| PyRecord::new(py, record)).transpose()
     }
 
     #[doc = stub_doc!(Log.records)]

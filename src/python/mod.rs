@@ -15,6 +15,7 @@ mod arrow_export;
 mod arrow_import;
 mod async_append;
 mod cat;
+mod compaction;
 mod config;
 mod copy;
 mod count;
@@ -42,6 +43,7 @@ mod producer;
 mod profile;
 mod rebuild;
 mod record;
+mod record_columns;
 mod record_input;
 mod recovery;
 mod repair;
@@ -75,6 +77,8 @@ mod core_module {
     #[pymodule_export]
     use super::cat::scan_logs;
     #[pymodule_export]
+    use super::compaction::{PyCompactedSegment, PyCompaction, plan_compaction};
+    #[pymodule_export]
     use super::config::{checked, from_properties, to_properties};
     #[pymodule_export]
     use super::copy::{PyCopyReport, copy};
@@ -107,7 +111,9 @@ mod core_module {
     #[pymodule_export]
     use super::log::PyLog;
     #[pymodule_export]
-    use super::names::{PyPathInfo, classify, has_segments, is_segment_file, nearest, partition_parts};
+    use super::names::{
+        PyPathInfo, classify, has_segments, is_segment_file, is_topic, nearest, partition_parts,
+    };
     #[pymodule_export]
     use super::plan::{
         PyPiece, PyQuery, PySourceOptions, PyTask, local_path, logs_opened, open_log, partition_directory,
@@ -124,6 +130,8 @@ mod core_module {
     use super::rebuild::{PyDerivedFile, PyRebuildReport, rebuild_indexes};
     #[pymodule_export]
     use super::record::PyRecord;
+    #[pymodule_export]
+    use super::record_columns::{decode_batches, partitions_of_keys};
     #[pymodule_export]
     use super::recovery::{PyFileChange, PyRebuiltIndex, PyRecoveryCut, PyRecoveryPlan, PySegmentSplit};
     #[pymodule_export]

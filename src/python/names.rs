@@ -9,7 +9,7 @@ use super::arguments::{self, PARTITION_STATES, word_of};
 use super::enter::enter;
 use crate::config::nearest_within;
 use crate::dir::{self, PathInfo, PathKind};
-use crate::fs::names::{PartitionName, PartitionState, SegmentFileName, Stage};
+use crate::fs::names::{self, PartitionName, PartitionState, SegmentFileName, Stage};
 
 #[doc = stub_doc!(PathInfo)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "PathInfo")]
@@ -94,6 +94,13 @@ pub(super) fn partition_parts(name: OsString) -> Option<(String, i32, &'static s
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 passes a value")]
 pub(super) fn is_segment_file(name: OsString) -> bool {
     name.to_str().and_then(SegmentFileName::parse).is_some()
+}
+
+#[doc = stub_doc!(_is_topic)]
+#[pyfunction]
+#[pyo3(name = "_is_topic")]
+pub(super) fn is_topic(name: &str) -> bool {
+    names::is_topic(name)
 }
 
 #[doc = stub_doc!(_nearest)]

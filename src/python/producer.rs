@@ -1,6 +1,6 @@
 //! `Producer`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
@@ -80,6 +80,7 @@ impl PyProducer {
     }
 
     #[doc = stub_doc!(Producer.append)]
+    #[expect(clippy::too_many_arguments, reason = "they are Python's arguments")]
     #[pyo3(signature = (value, key=None, headers=LEFT_OUT, timestamp=None, *, sequence=None),
         text_signature = "($self, value, key=None, headers=(), timestamp=None, *, sequence=None)")]
     fn append(
@@ -107,7 +108,7 @@ impl PyProducer {
     }
 
     fn __reduce__(&self) -> PyResult<()> {
-        Err(not_pickled("Producer"))
+        Err(not_pickled("Producer", &self.path))
     }
 
     fn __repr__(&self) -> String {
@@ -118,6 +119,7 @@ impl PyProducer {
 }
 
 /// The error for the pickling of what belongs to a writer.
-pub(super) fn not_pickled(class: &str) -> PyErr {
-    PyTypeError::new_err(format!("a {class} belongs to its LogWriter and cannot be pickled"))
+pub(super) fn not_pickled(class: &str, path: &Path) -> PyErr {
+    let path = path.display();
+    PyTypeError::new_err(format!("the {class} of {path} belongs to its LogWriter and cannot be pickled"))
 }

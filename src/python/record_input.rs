@@ -28,7 +28,11 @@ impl Blob {
         }
     }
 
-    fn of(argument: impl Display + Copy, wanted: &str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(super) fn of(
+        argument: impl Display + Copy,
+        wanted: &str,
+        given: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
         if let Ok(bytes) = given.cast::<PyBytes>() {
             return Ok(Self::Bytes(bytes.to_owned().into()));
         }

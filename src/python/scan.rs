@@ -92,7 +92,8 @@ impl PyScan {
     fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let ReaderOptions { scan, columns, key_type, value_type, header_keys, timestamp_unit, .. } =
             &self.options;
-        let ReaderOptions { max_rows, max_bytes, threads, limit, .. } = &self.options;
+        let ReaderOptions { max_rows, max_bytes, threads, limit, latest, include_tombstones, .. } =
+            &self.options;
         let keywords = PyDict::new(py);
         keywords.set_item("start_offset", scan.ranges.start_offset)?;
         keywords.set_item("end_offset", scan.ranges.end_offset)?;
@@ -114,6 +115,8 @@ impl PyScan {
         keywords.set_item("max_bytes", max_bytes)?;
         keywords.set_item("threads", threads)?;
         keywords.set_item("limit", limit)?;
+        keywords.set_item("latest", latest)?;
+        keywords.set_item("include_tombstones", include_tombstones)?;
         if let Source::Split(_, split) = &self.source {
             keywords.set_item("split", PySplit::from(split.clone()))?;
         }
@@ -236,9 +239,10 @@ impl PyScan {
             _ => String::new(),
         };
         let limit = self.options.limit.map(|limit| format!(" limit {limit}")).unwrap_or_default();
+        let latest = if self.options.latest { " latest" } else { "" };
         let schema = self.options.schema();
         let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-        format!("<Scan {}{topics}{range}{limit} columns {}>", path.display(), columns.join(" "))
+        format!("<Scan {}{topics}{range}{limit}{latest} columns {}>", path.display(), columns.join(" "))
     }
 
     #[doc = stub_doc!(Scan._repr_html_)]
@@ -331,6 +335,11 @@ impl PyRecords {
         let reading =
             Reading { scan, in_batch: false, ready: VecDeque::new(), last_returned: -1, error: None };
         Self { reading: Mutex::new(reading), path }
+    }
+
+    /// The next record.
+    pub(super) fn read_one(&self) -> Result<Option<OwnedRecord>> {
+        self.lock().next()
     }
 
     fn lock(&self) -> MutexGuard<'_, Reading> {

@@ -168,7 +168,7 @@ impl PyTransaction {
     }
 
     fn __reduce__(&self) -> PyResult<()> {
-        Err(not_pickled("Transaction"))
+        Err(not_pickled("Transaction", &self.path))
     }
 
     fn __repr__(&self) -> String {

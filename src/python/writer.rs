@@ -12,6 +12,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use super::arguments::{self, Defaulted, LEFT_OUT, flag, optional};
+use super::compaction::{self, PyCompaction};
 use super::config::config_of;
 use super::copy::PyCopyReport;
 use super::enter::{SIGNALS, enter, unless_exception};
@@ -420,6 +421,18 @@ impl PyLogWriter {
             copy::backup(&self.path, &destination)
         })
         .map(Into::into)
+    }
+
+    #[doc = stub_doc!(LogWriter.compact)]
+    #[pyo3(signature = (now=None, dedupe_buffer_bytes=None))]
+    fn compact(
+        &self,
+        py: Python<'_>,
+        now: Option<&Bound<'_, PyAny>>,
+        dedupe_buffer_bytes: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyCompaction> {
+        let options = compaction::options_of(now, dedupe_buffer_bytes)?;
+        Ok(self.remove_with(py, |writer| writer.compact(&options))?.into())
     }
 
     #[doc = stub_doc!(LogWriter.reader)]

@@ -9,8 +9,11 @@ pub(super) const APPEND_TIME: i16 = 1 << 3;
 /// The bit of batches in transactions.
 pub(super) const TRANSACTIONAL: i16 = 1 << 4;
 
-/// The bit of batches with control records.
+/// The bit of control batches.
 pub(super) const CONTROL: i16 = 1 << 5;
+
+/// The bit of batches whose base timestamp is a delete horizon.
+pub(super) const DELETE_HORIZON: i16 = 1 << 6;
 
 /// How a batch's records are compressed. Kafka: `CompressionType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -344,7 +344,14 @@ fn too_large(found: String) -> Error {
 }
 
 /// Writes the 61 bytes of the header, with the header's own value as the checksum.
-fn write_header(bytes: &mut [u8], header: &BatchHeader, last_delta: i32, base_timestamp: i64, count: i32) {
+#[inline]
+pub(super) fn write_header(
+    bytes: &mut [u8],
+    header: &BatchHeader,
+    last_delta: i32,
+    base_timestamp: i64,
+    count: i32,
+) {
     let Some(header_bytes) = bytes.first_chunk_mut::<V2_HEADER>() else { return };
     put(header_bytes, 0, header.base_offset.to_be_bytes());
     // the length counts the bytes after the length field (LOG_OVERHEAD)
@@ -364,7 +371,7 @@ fn write_header(bytes: &mut [u8], header: &BatchHeader, last_delta: i32, base_ti
 
 /// A length (−1 for null) and the bytes.
 #[inline]
-fn write_sized(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+pub(super) fn write_sized(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     match bytes {
         None => out.push(1),
         Some(bytes) => {
@@ -374,12 +381,12 @@ fn write_sized(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     }
 }
 
-fn size_of_sized(bytes: Option<&[u8]>) -> usize {
+pub(super) fn size_of_sized(bytes: Option<&[u8]>) -> usize {
     bytes.map_or(1, |bytes| varint::size(as_i64(bytes.len())) + bytes.len())
 }
 
 /// Lengths of slices fit into an i64.
-fn as_i64(length: usize) -> i64 {
+pub(super) fn as_i64(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 

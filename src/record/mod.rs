@@ -33,11 +33,14 @@ pub mod crc;
 mod header;
 mod header_name;
 mod legacy;
+#[cfg(any(feature = "python", test))]
+mod partitioner;
 mod payload;
 mod record_ref;
 mod record_span;
 mod record_v2;
 mod records;
+mod retained;
 mod stamp;
 pub mod varint;
 
@@ -47,6 +50,8 @@ pub use builder::{BatchBuilder, BatchOptions, BatchProducer, NewRecord};
 pub use header::BatchHeader;
 pub(crate) use header::sequence_after;
 pub(crate) use header_name::java_string;
+#[cfg(feature = "python")]
+pub(crate) use partitioner::partition_of_key;
 pub use payload::Payload;
 pub use record_ref::{Headers, RecordRef};
 #[cfg(feature = "arrow")]
@@ -54,6 +59,7 @@ pub(crate) use record_span::{ByteSpan, RecordSpan};
 #[cfg(feature = "inspect")]
 pub(crate) use record_v2::{RecordFields, decode as decode_v2};
 pub use records::Records;
+pub(crate) use retained::{BatchRewriter, write_empty_batch};
 pub use stamp::{stamp, stamp_log_append_time, stamp_timestamps};
 
 /// Bytes before the part that `length` counts.

@@ -418,4 +418,9 @@ impl Segment {
             _ => Ok(self.identity()?.modified_ms()),
         }
     }
+
+    /// The largest timestamp of the first batch, ms; `None` without a batch. Kafka: `LogSegment.getFirstBatchTimestamp`.
+    pub(crate) fn first_batch_timestamp(&self) -> Result<Option<i64>> {
+        Ok(self.walk(-1, LOOKUP_READ)?.header_at(0)?.ok().map(|header| header.max_timestamp))
+    }
 }

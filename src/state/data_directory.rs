@@ -11,7 +11,9 @@ use crate::fs::{
     DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, Staged, is_data_directory,
 };
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
-use crate::state::offset_checkpoint::{LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS};
+use crate::state::offset_checkpoint::{
+    CLEANED_OFFSETS, LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS,
+};
 use crate::state::partition_metadata::PARTITION_METADATA;
 
 /// The file that a broker creates at a clean shutdown and removes at its next start.
@@ -98,6 +100,10 @@ impl DataDirectory {
         self.offset(LOG_START_OFFSETS)
     }
 
+    pub(crate) fn cleaned_offset(&self) -> Result<Option<i64>> {
+        self.offset(CLEANED_OFFSETS)
+    }
+
     /// The offset at which a log without a segment starts: its log start offset, as in Kafka. `partition`: its directory; `own`:
     /// the log start offset in the writer's checkpoint.
     ///
@@ -140,6 +146,10 @@ impl DataDirectory {
 
     pub(crate) fn write_log_start_offset(&self, offset: i64) -> Result<()> {
         self.stage(&[(LOG_START_OFFSETS, offset)])?.put()
+    }
+
+    pub(crate) fn write_cleaned_offset(&self, offset: i64) -> Result<()> {
+        self.stage(&[(CLEANED_OFFSETS, offset)])?.put()
     }
 
     /// Stages the replacements of the checkpoints, with the partition's lines as in `checkpoint`. Other writers wait until they are

@@ -7,6 +7,7 @@
 //! | `<offset>.snapshot` | [`producers`] |
 //! | `.cordwood.checkpoint`, `.cordwood.durable` | `checkpoint` |
 //! | `.cordwood.clean` | `clean_marker` |
+//! | `.cordwood.cleaned` | `cleaner_checkpoint` |
 //! | `.cordwood.copy` | `copy_journal` |
 //! | `.cordwood.positions/<name>` | [`positions`] |
 //! | `.cordwood.producers` | `producer_ids` |
@@ -18,6 +19,7 @@ pub(crate) mod checkpoint;
 pub(crate) mod checkpoint_file;
 mod checksummed_text;
 pub(crate) mod clean_marker;
+pub(crate) mod cleaner_checkpoint;
 #[cfg(feature = "inspect")]
 pub(crate) mod copy_journal;
 pub(crate) mod data_directory;
@@ -31,3 +33,7 @@ pub(crate) mod truncation_count;
 
 /// The name of the file that the directory of a copy has until the copy is complete: it is no log before.
 pub(crate) const COPY_JOURNAL: &str = ".cordwood.copy";
+
+/// The name of the directory of the Spark sink's staged logs and commits. `python/cordwood/spark/write` has its contents.
+#[cfg(feature = "inspect")]
+pub(crate) const SPARK_SINK: &str = ".cordwood.spark";

@@ -9,6 +9,7 @@
 mod acknowledgement;
 mod appended;
 mod appender;
+mod cleanable;
 mod close;
 mod ends;
 mod flush_mode;
@@ -19,6 +20,7 @@ mod poison;
 mod producer;
 mod producers;
 mod recovery;
+pub(crate) mod replacement;
 mod restart;
 mod sessions;
 mod transaction;
@@ -31,6 +33,7 @@ use std::time::Instant;
 
 pub use appended::Appended;
 pub use appender::Appender;
+pub(crate) use cleanable::Cleanable;
 pub use flush_mode::FlushMode;
 use group_commit::GroupCommit;
 pub use options::WriterOptions;
@@ -269,10 +272,7 @@ impl LogWriter {
     /// exclusive end for a committed reader, unless all records of that transaction were deleted: readers do not know it then, nor,
     /// perhaps, does the next opening. Damaged batches are left out. Kafka: `lastStableOffset`.
     pub fn last_stable_offset(&self) -> i64 {
-        let partition = self.shared.lock();
-        let ends = &partition.ends;
-        let open = partition.producers.first_open_offset();
-        open.map_or(ends.log_end_offset(), |first| first.max(ends.log_start_offset()))
+        self.shared.lock().last_stable_offset()
     }
 
     /// The durable offset: every record below it survives a power loss. Kafka: `recoveryPoint`.

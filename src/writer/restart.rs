@@ -47,6 +47,7 @@ impl Partition {
             ended_at: Some(self.ends.log_end_offset()),
             ..checkpoint
         };
+        self.cleaner_checkpoint().lower(offset)?;
         let staged = StagedRestart {
             during: during.stage(&self.directory)?,
             after: checkpoint.stage_next(&self.directory)?,

@@ -76,8 +76,8 @@ impl Partition {
     /// truncated. Then the name gets another id, because batches that were written with this one may be in the log.
     pub(super) fn known_id(&mut self, owner: IdOwner, name: &str) -> Result<Option<i64>> {
         let id = self.ids()?.get(owner, name);
-        if id.is_some_and(|id| self.producers.get(id).is_none()) {
-            self.producers.restore(&self.directory, self.ends.log_end_offset())?;
+        if owner == IdOwner::Producer && id.is_some_and(|id| self.producers.get(id).is_none()) {
+            self.producers.restore_named(&self.directory, self.ends.log_end_offset())?;
         }
         Ok(id.filter(|id| self.is_known(*id)))
     }
@@ -99,7 +99,7 @@ impl Partition {
         let mut names = self.ids()?.clone();
         self.producers.remove_expired((self.clock)());
         // a name whose records were deleted is known, and its id is used
-        self.producers.restore(&self.directory, self.ends.log_end_offset())?;
+        self.producers.restore_named(&self.directory, self.ends.log_end_offset())?;
         let range = owner.ids();
         let used = self.producers.ids().chain(names.iter()).chain(self.sessions.by_id.keys().copied());
         let last = used.filter(|id| range.contains(id)).max();

@@ -94,6 +94,7 @@ impl Partition {
             self.directory.open_writable(&segment_file(target, FileKind::Log))?.set_size(size)?;
         }
         self.active.write_index_entries()?;
+        self.cleaner_checkpoint().lower(target)?;
         self.write_checkpoint(self.ends.checkpoint_before(target))?;
         let mut epochs = self.epochs.clone();
         let epochs =

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the lowest row to the highest. A module may use itself and the rows below its own.
-const ROWS: [&[&str]; 14] = [
+const ROWS: [&[&str]; 15] = [
     &["types", "error", "loom_shim"],
     &["config"],
     &["fs"],
@@ -15,6 +15,7 @@ const ROWS: [&[&str]; 14] = [
     &["segment"],
     &["log"],
     &["writer"],
+    &["cleaner"],
     &["dir"],
     &["arrow", "text"],
     &["inspect"],

@@ -34,6 +34,10 @@ mod arrow {
     mod threads;
     mod views;
 }
+mod cleaner {
+    mod properties;
+    mod rules;
+}
 mod config {
     mod log_config;
 }

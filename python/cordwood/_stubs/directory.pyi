@@ -78,6 +78,8 @@ class LogDir:
         check_crcs: bool = True,
         key_type: ByteType = "binary",
         value_type: ByteType = "binary",
+        latest: bool = False,
+        include_tombstones: bool = False,
     ) -> Scan:
         """Read the partitions of `topics` (`None`: all) one after the other, as `Log.scan` does.
 

@@ -5,6 +5,7 @@ from typing import Self, final
 import pyarrow as pa
 
 from cordwood._stubs.arguments import (
+    Bytes,
     ByteType,
     Columns,
     FilePath,
@@ -18,6 +19,7 @@ from cordwood._stubs.arguments import (
     TimestampUnit,
 )
 from cordwood._stubs.positions import Position
+from cordwood._stubs.record import Record
 from cordwood._stubs.scan import Records, Scan
 from cordwood._stubs.segments import Segments, Split
 from cordwood.follow import Follow
@@ -235,6 +237,8 @@ class Log:
         check_crcs: bool = True,
         key_type: ByteType = "binary",
         value_type: ByteType = "binary",
+        latest: bool = False,
+        include_tombstones: bool = False,
     ) -> Scan:
         """Read a range of records as columns.
 
@@ -279,6 +283,12 @@ class Log:
         A column keeps them in memory, also those of which it uses few rows. With `io="mmap"` they are the mapped
         files, which must not be shortened while the column is used.
 
+        *latest*: only the last record of each key in the range, as after a compaction of everything; records without a
+        key are omitted. A key whose last record is a tombstone (it has no value) is omitted, or with
+        *include_tombstones* that record is returned. With `"read_committed"` aborted records replace no other. The
+        range is read twice, first when the reading begins, and each key needs 27 to 54 bytes of memory, whatever its
+        size, and half as much again while the number of keys doubles.
+
         *Errors*: `OffsetOutOfRangeError` for a start below the log start offset or above the log end offset;
         `LogChangedError` if a segment that *split* was planned from is gone, shortened or replaced; `ConfigError` for
         a name that is not a column, a negative time, and an end below its start. Damage is raised while reading. A
@@ -291,6 +301,20 @@ class Log:
         {'offset': [48, 49]}
         >>> log.scan(value_type="string", columns=["value"], limit=1).schema.field("value").type
         DataType(string)
+        """
+    def latest(self, key: Bytes, *, isolation_level: IsolationLevel = "read_uncommitted") -> Record | None:
+        """Return the last record with a key; `None` if there is none, or if the last one is a tombstone (has no value).
+
+        The log needs no compaction. With *isolation_level* `"read_committed"` the records of aborted and open
+        transactions do not count. Segments are read from the last one back to the one with the record: the whole log if
+        there is none. For many keys, `scan(latest=True)` reads the log twice.
+
+        *Errors*: `CorruptLogError` for damage in these segments.
+
+        >>> log = cw.Log("tests/golden/12-compacted/profiles-0")
+        >>> record = log.latest(b"hot-7")
+        >>> record.offset == max(r.offset for r in log.records() if r.key == b"hot-7")
+        True
         """
     def records(
         self,

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, final
 
-from cordwood._stubs.arguments import FilePath
+import pyarrow as pa
+
+from cordwood._stubs.arguments import ArrowStream, FilePath
 from cordwood._stubs.log import Log
 
 def _open_log(path: FilePath, *, io: Literal["auto", "mmap", "pread"] = "pread", refresh: bool = True) -> Log:
@@ -20,6 +22,20 @@ def _local_path(path: str) -> str:
 
 def _partition_directory(path: str) -> tuple[str, str | None, int | None]:
     """Return the absolute path, the topic and the partition of a directory. The path may be a `file:` URL."""
+
+def _partitions_of_keys(keys: ArrowStream, partitions: int) -> list[int | None]:
+    """Return the partition of each key, as Kafka's producer chooses it; `None` for null. *keys*: one binary column.
+
+    *Source*: Kafka `BuiltInPartitioner.partitionForKey`.
+    """
+
+def _decode_batches(batches: ArrowStream, max_bytes: int) -> pa.RecordBatch:
+    """Decode the first cells of a binary column until their records take *max_bytes*, at least one cell.
+
+    Return a row for each of these cells: `records`, null if the cell is null or cannot be
+    decoded, and why it cannot: `reason`, `position` (of the batch in the cell, bytes) and `is_unsupported`. A cell has
+    any number of batches. Records of control batches are left out.
+    """
 
 @final
 class _SourceOptions:

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Any, Self, final
 
 from cordwood._stubs.arguments import ArrowStream, Bytes, FilePath, Headers, Settings, Time
+from cordwood._stubs.compaction import Compaction
 from cordwood._stubs.copies import CopyReport
 from cordwood._stubs.log import Log
 from cordwood._stubs.plans import RecoveryPlan, RetentionPlan
@@ -303,6 +304,28 @@ class LogWriter:
         *now*: as the times of `Log.scan`; by default the present time. `plan_retention` returns the same and deletes
         nothing.
         *Source*: Kafka `UnifiedLog.deleteOldSegments`.
+        """
+    def compact(self, now: Time | None = None, dedupe_buffer_bytes: int | None = None) -> Compaction:
+        """Compact the log, if that is due: keep only the last record of each key. Return what was done.
+
+        One pass over the segments before the active one: records are removed of which a later committed record has the
+        key, records without a key, records of aborted transactions, and, `delete.retention.ms` after the pass that
+        first keeps them, tombstones (records without a value) and transaction markers. Small segments are merged.
+        Offsets do not change. A pass is due if more than `min.cleanable.dirty.ratio` of the bytes were not cleaned
+        before, or a record is older than `max.compaction.lag.ms`. Segments with records younger than
+        `min.compaction.lag.ms` or of an open transaction are left out. `cleanup.policy` must have `compact`; `delete`
+        is `apply_retention`'s.
+
+        *now*: as the times of `Log.scan`; by default the present time. *dedupe_buffer_bytes*: the memory for the keys
+        of a pass, 24 bytes for each of which nine tenths are used; by default 128 MiB, as Kafka's
+        `log.cleaner.dedupe.buffer.size`. If there are more keys, the pass ends before the next one and
+        `Compaction.is_complete` is `False`: call again. Appends of other threads continue meanwhile. Everything is read
+        and verified before the first segment is replaced, and each replacement is durable before the next. A `Log` that
+        was opened before keeps the old segments that it has opened; other files are gone, with a `LogChangedError`.
+
+        *Errors*: `ConfigError` if the policy has no `compact`, or the memory is too small for a key; `CorruptLogError`
+        for damage anywhere in the log, with nothing changed; `OSError`: if the disk is full, the segments that were
+        replaced before remain so. *Source*: Kafka `LogCleaner`, `Cleaner`.
         """
     def backup(self, path: FilePath) -> CopyReport:
         """Copy the log as it is now to *path*, as `cw.copy` does with its defaults. Return what was copied.

@@ -48,6 +48,7 @@ HEADINGS = {
     "append": WRITE,
     "truncate": WRITE,
     "apply-retention": WRITE,
+    "compact": WRITE,
 }
 """The commands and their headings. A command is the function of its name in the module of its name."""
 

@@ -1,4 +1,4 @@
-"""Spark integration: a data source for Kafka partition directories, look-up UDFs, and jobs.
+"""Spark integration: a data source and a sink for Kafka partition directories, UDFs, and jobs.
 
     from cordwood.spark import register
     register(spark)
@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import cordwood.spark.jobs as jobs  # noqa: PLR0402
+    from cordwood.spark.decoding import decode_batches
     from cordwood.spark.jar_file import jar
     from cordwood.spark.java_source import register
     from cordwood.spark.source import LogDataSource
     from cordwood.spark.udf import locate, offset_for_time
 
-__all__ = ["LogDataSource", "jar", "jobs", "locate", "offset_for_time", "register"]
+__all__ = ["LogDataSource", "decode_batches", "jar", "jobs", "locate", "offset_for_time", "register"]
 
 # planning, options and errors work without Spark, so the modules that need it are imported on first use
 _WHERE = {
     "LogDataSource": "source",
+    "decode_batches": "decoding",
     "jar": "jar_file",
     "jobs": "jobs",
     "locate": "udf",

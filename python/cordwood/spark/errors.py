@@ -14,6 +14,9 @@ reads the object:
 | `CORDWOOD_CORRUPT_BATCH` | bytes are not valid in the format |
 | `CORDWOOD_UNSUPPORTED` | this version does not support it: a codec, a version of the format, writing |
 | `CORDWOOD_SEGMENT_GONE` | data is lost: a planned segment was deleted, shortened or replaced, or offsets are missing |
+| `CORDWOOD_INVALID_RECORD` | a row is no record of a log: too large, a timestamp far in the future, a key missing |
+| `CORDWOOD_LOCKED` | a broker or another writer has a log that is to be written |
+| `CORDWOOD_UNFINISHED_WRITE` | a write was interrupted, and its records cannot be taken back |
 | `CORDWOOD_IO` | an error of the system: no permission, an I/O error |
 | `CORDWOOD_INTERNAL` | a bug in cordwood |
 """
@@ -27,9 +30,13 @@ from cordwood.errors import (
     ConfigError,
     CordwoodError,
     CorruptLogError,
+    InvalidRecordError,
+    LockedError,
     LogChangedError,
     LogNotFoundError,
     OffsetOutOfRangeError,
+    PoisonedError,
+    RecordTooLargeError,
     UnsupportedFormatError,
 )
 
@@ -38,11 +45,14 @@ __all__ = ["SparkLogError", "bad_option", "parse"]
 BAD_OPTION = "CORDWOOD_BAD_OPTION"
 CORRUPT_BATCH = "CORDWOOD_CORRUPT_BATCH"
 INTERNAL = "CORDWOOD_INTERNAL"
+INVALID_RECORD = "CORDWOOD_INVALID_RECORD"
 IO = "CORDWOOD_IO"
+LOCKED = "CORDWOOD_LOCKED"
 NOT_FOUND = "CORDWOOD_NOT_FOUND"
 OFFSET_OUT_OF_RANGE = "CORDWOOD_OFFSET_OUT_OF_RANGE"
 SEGMENT_GONE = "CORDWOOD_SEGMENT_GONE"
 TIME_NOT_FOUND = "CORDWOOD_TIME_NOT_FOUND"
+UNFINISHED_WRITE = "CORDWOOD_UNFINISHED_WRITE"
 UNSUPPORTED = "CORDWOOD_UNSUPPORTED"
 
 _CODES: tuple[tuple[type[Exception], str], ...] = (
@@ -50,6 +60,10 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
     (OffsetOutOfRangeError, OFFSET_OUT_OF_RANGE),
     (LogNotFoundError, NOT_FOUND),
     (LogChangedError, SEGMENT_GONE),
+    (LockedError, LOCKED),
+    (RecordTooLargeError, INVALID_RECORD),
+    (InvalidRecordError, INVALID_RECORD),
+    (PoisonedError, IO),
     (UnsupportedFormatError, UNSUPPORTED),
     (ConfigError, BAD_OPTION),
     (CordwoodError, INTERNAL),

@@ -26,6 +26,9 @@ _warned: set[str] = set()
 def register(spark: SparkSession) -> None:
     """Register `format("cordwood")` in a session: the source in Java, otherwise the one in Python.
 
+    Also register `format("cordwood_sink")`, which writes, if the version of PySpark and pyarrow allow it: the source in
+    Java only reads.
+
     The jar is added to the session (`ADD JAR`, with Spark Connect `addArtifacts`). If that is not allowed, or this
     installation has no jar, the source in Python is registered, and a warning is logged once. Both have the same
     options, rows and error codes. The plan of a query tells which one reads: `explain()` prints `(JVM)` or `(Python)`.
@@ -38,6 +41,7 @@ def register(spark: SparkSession) -> None:
             from then on.
     """
     failures = (PySparkException, Py4JJavaError)
+    _register_sink(spark)
     try:
         _add(spark, jar())
         version = spark.sql(_VERSION).first()
@@ -69,6 +73,16 @@ def _add(spark: SparkSession, path: str) -> None:
 def _is_remote(spark: SparkSession) -> bool:
     """Whether it is a session of Spark Connect, whose modules need packages that Spark itself does not."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def _register_sink(spark: SparkSession) -> None:
+    try:
+        from cordwood.spark.source import SinkDataSource  # noqa: PLC0415  (as below)
+
+        spark.dataSource.register(SinkDataSource)
+    except (ImportError, PySparkException):
+        # the source in Java needs neither pyarrow nor a PySpark with this API
+        return
 
 
 def _register_python(spark: SparkSession, reason: Exception) -> None:

@@ -1,18 +1,23 @@
 """The data source in Python."""
 
 from functools import cached_property
-from typing import NoReturn
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 from cordwood._core import _SourceOptions
 from cordwood.spark.batch import LogReader
-from cordwood.spark.errors import UNSUPPORTED, SparkLogError
 from cordwood.spark.schema import query_of, schema_of
 from cordwood.spark.stream import LogStreamReader
+from cordwood.spark.write.writers import LogBatchWriter, LogStreamWriter
 
-__all__ = ["LogDataSource"]
+__all__ = ["LogDataSource", "SinkDataSource"]
 
 
 class LogDataSource(DataSource):
@@ -45,16 +50,19 @@ class LogDataSource(DataSource):
         """Return the reader of a stream."""
         return LogStreamReader(query_of(self.log_options, schema, is_stream=True))
 
-    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002  (Spark's names)
-        """Refuse to write."""
-        raise SparkLogError(UNSUPPORTED, _READS_ONLY)
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a batch."""
+        return LogBatchWriter(self.options, schema, is_overwrite=overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, N802
-        """Refuse to write."""
-        raise SparkLogError(UNSUPPORTED, _READS_ONLY)
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """Return the writer of a stream."""
+        return LogStreamWriter(self.options, schema, is_overwrite=overwrite)
 
 
-_READS_ONLY = (
-    f'format("{LogDataSource.name()}") is for reading: to append to a log use cordwood.LogWriter, whose append_arrow '
-    "takes a table; to keep rows write them in another format, such as parquet"
-)
+class SinkDataSource(LogDataSource):
+    """The same under another name: in a session where `cordwood` is the source in Java, which does not write."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "cordwood_sink"

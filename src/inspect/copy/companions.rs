@@ -3,9 +3,10 @@
 
 use super::destination::Destination;
 use crate::error::Result;
-use crate::log::{CLEANED_BEFORE, Log};
+use crate::log::Log;
 use crate::record::BatchHeader;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint};
+use crate::state::cleaner_checkpoint::CLEANED;
 use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
@@ -98,10 +99,10 @@ pub(super) fn put_producer_names(
     Ok(())
 }
 
-/// Notes that Kafka's cleaner had cleaned the source: nothing else may show why offsets are missing. Also in a copy of a data
+/// Notes that a cleaner had cleaned the source: nothing else may show why offsets are missing. Also in a copy of a data
 /// directory, so that both kinds of copies of a partition are equal.
 pub(super) fn put_cleaned(log: &Log, destination: &Destination) -> Result<()> {
-    destination.put(CLEANED_BEFORE, log.is_cleaned().then_some(&b"1\n"[..]))
+    destination.put(CLEANED, log.is_cleaned().then_some(&b"1\n"[..]))
 }
 
 /// Writes the log start offset, if it is above the base offset of the first segment: for Kafka to the checkpoint of the data

@@ -5,15 +5,16 @@ use super::rule::{Rule, Severity};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::{Directory, FileType, PartitionLocks};
-use crate::log::{CLEANED_BEFORE, Log, Replacement};
-use crate::state::COPY_JOURNAL;
+use crate::log::{Log, Replacement};
 use crate::state::checkpoint::{CHECKPOINT, DURABLE};
 use crate::state::clean_marker::CLEAN;
+use crate::state::cleaner_checkpoint::CLEANED;
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::partition_metadata::PARTITION_METADATA;
 use crate::state::positions::{self, CommittedOffset, POSITIONS};
 use crate::state::producer_ids::PRODUCERS;
 use crate::state::truncation_count::TRUNCATIONS;
+use crate::state::{COPY_JOURNAL, SPARK_SINK};
 use crate::writer::{KEPT_PRODUCERS, QUARANTINE};
 
 /// The files of a partition that are no segment's.
@@ -27,7 +28,7 @@ const KNOWN: [&str; 11] = [
     PRODUCERS,
     KEPT_PRODUCERS,
     COPY_JOURNAL,
-    CLEANED_BEFORE,
+    CLEANED,
     PartitionLocks::NAME,
 ];
 
@@ -53,6 +54,9 @@ pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Find
     for (name, file_type) in &entries {
         if name == POSITIONS && *file_type == FileType::Directory {
             findings.extend(damaged_positions(directory)?);
+            continue;
+        }
+        if name == SPARK_SINK && *file_type == FileType::Directory {
             continue;
         }
         let is_file = matches!(file_type, FileType::RegularFile | FileType::Unknown);

@@ -235,7 +235,9 @@ impl Scan {
     pub(crate) fn next_accepted(&mut self, filter: Option<&RecordFilter>) -> Result<Option<RecordRef<'_>>> {
         match filter {
             None => self.next_record(),
-            Some(filter) => self.next_record_if(|record| filter.accepts(record.key, record.value)),
+            Some(filter) => {
+                self.next_record_if(|record| filter.accepts_at(record.offset, record.key, record.value))
+            }
         }
     }
 

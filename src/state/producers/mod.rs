@@ -26,5 +26,6 @@ mod updates;
 
 pub use entry::{ProducerEntry, SequenceRange};
 pub use snapshot::ProducerSnapshot;
+pub(crate) use states::LastRecord;
 pub use states::{EndedTransaction, ProducerStates};
 pub(crate) use updates::{ProducerRefusal, ProducerUpdates};

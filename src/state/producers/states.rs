@@ -40,6 +40,16 @@ pub struct EndedTransaction {
     pub last_stable_offset: i64,
 }
 
+/// The last batch with records of a producer, and its epoch.
+///
+/// *Source*: `LastRecord`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastRecord {
+    /// The last offset of its last batch with records; `None` if only a marker has the producer's epoch.
+    pub(crate) data_offset: Option<i64>,
+    pub(crate) producer_epoch: i16,
+}
+
 impl ProducerStates {
     /// The states in a snapshot.
     ///
@@ -80,6 +90,13 @@ impl ProducerStates {
         self.open.clear();
     }
 
+    /// States without producers, with the size of the map of these, as after [`ProducerStates::clear`].
+    pub(crate) fn emptied(&self) -> Self {
+        let mut order = self.order.clone();
+        order.retain(|_| false);
+        Self { order, ..Self::default() }
+    }
+
     /// The number of producers.
     pub fn len(&self) -> usize {
         self.producers.len()
@@ -98,6 +115,17 @@ impl ProducerStates {
     /// All producers, in the order in which Kafka writes them to a snapshot.
     pub fn iter(&self) -> impl Iterator<Item = &ProducerEntry> {
         self.order.iter().filter_map(|producer_id| self.producers.get(&producer_id))
+    }
+
+    /// The last record of each producer.
+    ///
+    /// *Source*: `UnifiedLog.lastRecordsOfActiveProducers`.
+    pub(crate) fn last_records(&self) -> HashMap<i64, LastRecord> {
+        let last_record = |entry: &ProducerEntry| LastRecord {
+            data_offset: entry.last_batch().map(|batch| batch.last_offset),
+            producer_epoch: entry.producer_epoch,
+        };
+        self.producers.iter().map(|(producer_id, entry)| (*producer_id, last_record(entry))).collect()
     }
 
     /// The first offset of the oldest open transaction.

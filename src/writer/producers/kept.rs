@@ -35,8 +35,12 @@ impl Producers {
         directory.replace(KEPT_PRODUCERS, &ProducerSnapshot { entries }.encode())
     }
 
-    /// Adds the producers that were kept, and that the opening did not find.
-    pub(in crate::writer) fn restore(&mut self, directory: &Directory, log_end_offset: i64) -> Result<()> {
+    /// Adds the producers that were kept and that neither a snapshot nor a batch has.
+    pub(in crate::writer) fn restore_named(
+        &mut self,
+        directory: &Directory,
+        log_end_offset: i64,
+    ) -> Result<()> {
         restore(&mut self.states, directory, log_end_offset)
     }
 

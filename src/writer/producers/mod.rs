@@ -9,7 +9,7 @@ mod kept;
 mod rebuild;
 mod replay;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 #[cfg(feature = "inspect")]
 pub(crate) use kept::{KEPT_PRODUCERS, kept_producers};
@@ -23,7 +23,7 @@ use crate::record::control::EndMarker;
 use crate::record::{Analyzed, BatchHeader};
 use crate::state::producer_ids::IdOwner;
 use crate::state::producers::{
-    EndedTransaction, ProducerEntry, ProducerRefusal, ProducerStates, ProducerUpdates,
+    EndedTransaction, LastRecord, ProducerEntry, ProducerRefusal, ProducerStates, ProducerUpdates,
 };
 use crate::writer::Appended;
 
@@ -79,6 +79,11 @@ impl Producers {
     /// The first offset of the oldest open transaction.
     pub(super) fn first_open_offset(&self) -> Option<i64> {
         self.states.first_open_offset()
+    }
+
+    /// The last record of each producer.
+    pub(super) fn last_records(&self) -> HashMap<i64, LastRecord> {
+        self.states.last_records()
     }
 
     /// Removes the producers that are expired at `now`, ms, if that was not done in the last ten minutes. Kafka: a timer.

@@ -94,6 +94,8 @@ pub(in crate::writer) struct Rebuild<'a> {
     /// The snapshots as planned, with their bytes if they are to be written.
     snapshots: BTreeMap<i64, Option<Vec<u8>>>,
     states: ProducerStates,
+    /// Whether the log has producers that `states` leaves out: those of a truncation are loaded again.
+    leaves_out: bool,
     map_end: i64,
     last_snapshot: i64,
 }
@@ -119,6 +121,7 @@ impl<'a> Rebuild<'a> {
             present,
             snapshots,
             states,
+            leaves_out: false,
             map_end,
             last_snapshot,
         })
@@ -133,6 +136,7 @@ impl<'a> Rebuild<'a> {
         producers: &Producers,
         now: i64,
     ) -> Self {
+        let is_kept = seeded_bugs::is(SeededBug::TruncatedProducersKept);
         Self {
             directory,
             segments,
@@ -141,7 +145,8 @@ impl<'a> Rebuild<'a> {
             now,
             present: producers.snapshots.clone(),
             snapshots: producers.snapshots.iter().map(|offset| (*offset, None)).collect(),
-            states: producers.states.clone(),
+            states: if is_kept { producers.states.clone() } else { producers.states.emptied() },
+            leaves_out: !is_kept && !producers.states.is_empty(),
             map_end: log_end_offset,
             last_snapshot: producers.last_snapshot,
         }
@@ -178,12 +183,12 @@ impl<'a> Rebuild<'a> {
         Ok(self.plan())
     }
 
-    /// Plans the states as of a lower end of the log. The batches at or above it still exist.
+    /// Plans the states as of an end below the log end. The batches at or above it still exist.
     ///
     /// *Source*: `UnifiedLog.truncateTo`. Kafka removes the snapshots of the removed segments first; all are above the new end.
     pub(in crate::writer) fn truncate_to(mut self, end_offset: i64) -> Result<ProducerPlan> {
         self.rebuild(end_offset, false)?;
-        // the lower snapshots may be without them, and their handles may be in use
+        // the lower snapshots may be without them, and their handles may be in use. Read here: an error changes nothing
         kept::restore(&mut self.states, self.directory, end_offset)?;
         Ok(self.plan())
     }
@@ -257,6 +262,7 @@ impl<'a> Rebuild<'a> {
     /// *Source*: `ProducerStateManager.loadFromSnapshot`.
     fn load(&mut self) -> Result<()> {
         self.states.clear();
+        self.leaves_out = false;
         while let Some((offset, planned)) = self.snapshots.last_key_value() {
             let offset = *offset;
             let read = match planned {
@@ -287,7 +293,7 @@ impl<'a> Rebuild<'a> {
             }
             return Ok(());
         }
-        let was_empty = self.states.is_empty() && self.map_end >= end_offset;
+        let was_empty = self.states.is_empty() && !self.leaves_out && self.map_end >= end_offset;
         self.truncate_and_reload(end_offset)?;
         if end_offset > self.map_end && !was_empty {
             let from = self.segments.partition_point(|segment| segment.base_offset <= self.map_end);

@@ -255,6 +255,8 @@ impl Partition {
         if let Some(data_directory) = &self.data_directory {
             data_directory.lower(self.ends.log_start_offset(), self.ends.log_end_offset())?;
         }
+        let (start, end) = (self.ends.log_start_offset(), self.ends.log_end_offset());
+        self.cleaner_checkpoint().reset_beyond(start, end)?;
         // its directory sync also makes the names of new files durable
         self.write_checkpoint(self.ends.checkpoint())
     }

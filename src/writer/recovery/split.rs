@@ -2,9 +2,10 @@
 //! `UnifiedLog.splitOverflowedSegment`, `LocalLog.replaceSegments`.
 
 use crate::error::Result;
-use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
+use crate::fs::names::{FileKind, Stage, segment_file};
 use crate::fs::{Directory, SystemFile};
-use crate::segment::{Part, remove_segment};
+use crate::segment::Part;
+use crate::writer::replacement;
 
 /// The number of bytes copied at a time.
 const CHUNK: u64 = 1 << 20;
@@ -34,55 +35,18 @@ pub(super) fn split(
     if let Err(error) = written {
         // uncommitted: the next open deletes what cannot be deleted now
         for part in parts {
-            for kind in FILES {
-                let _ = directory.remove(&name(part.base_offset, kind, Stage::Cleaned));
-            }
+            let _ = replacement::remove(directory, part.base_offset);
         }
         return Err(error);
     }
-    for part in parts.iter().rev() {
-        rename(directory, part.base_offset, &FILES, Stage::Cleaned, Stage::Swap)?;
-        // durable one by one: a .swap is committed as soon as no .cleaned has a lower base offset
-        directory.sync()?;
-    }
-    remove_segment(directory, base_offset)?;
-    directory.sync()?;
-    for part in parts {
-        let [log, indexes @ ..] = &FILES;
-        for kinds in [std::slice::from_ref(log), indexes] {
-            rename(directory, part.base_offset, kinds, Stage::Swap, Stage::Live)?;
-            // a live segment between two `.swap` segments would be treated as replaced, and so would an index without its `.log`
-            directory.sync()?;
-        }
-    }
-    Ok(())
-}
-
-/// In renaming order.
-const FILES: [FileKind; 4] =
-    [FileKind::Log, FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex];
-
-fn name(base_offset: i64, kind: FileKind, stage: Stage) -> String {
-    SegmentFileName { base_offset, kind, stage }.to_string()
-}
-
-fn rename(directory: &Directory, base_offset: i64, kinds: &[FileKind], from: Stage, to: Stage) -> Result<()> {
-    for kind in kinds {
-        let name_now = name(base_offset, *kind, from);
-        // without aborted transactions there is no such file
-        if *kind != FileKind::TransactionIndex || directory.identity_of(&name_now)?.is_some() {
-            directory.rename(&name_now, &name(base_offset, *kind, to))?;
-        }
-    }
-    Ok(())
+    let bases: Vec<_> = parts.iter().map(|part| part.base_offset).collect();
+    replacement::commit(directory, &bases, &[base_offset])
 }
 
 fn write(directory: &Directory, source: &SystemFile, part: &Part, transactions: &[u8]) -> Result<()> {
-    let cleaned = |kind| name(part.base_offset, kind, Stage::Cleaned);
-    for kind in FILES {
-        // a file of an earlier attempt
-        directory.remove(&cleaned(kind))?;
-    }
+    let cleaned = |kind| replacement::name(part.base_offset, kind, Stage::Cleaned);
+    // files of an earlier attempt
+    replacement::remove(directory, part.base_offset)?;
     let log = directory.create(&cleaned(FileKind::Log))?;
     let (mut chunk, mut done) = (Vec::new(), 0);
     while done < part.state.size {

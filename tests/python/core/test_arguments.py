@@ -176,6 +176,7 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "Log.batches": on_log("batches"),
     "Log.plan": on_log("plan", max_bytes=100_000),
     "Log.offset_gaps": on_log("offset_gaps"),
+    "Log.latest": on_log("latest", key=b"k"),
     "Log.follow": on_log("follow", timeout=0),
     "Log.position": on_log("position", name="billing"),
     "Position.commit": lambda folder: (
@@ -218,6 +219,8 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "LogWriter.truncate_fully_and_start_at": on_writer("truncate_fully_and_start_at", offset=5),
     "LogWriter.delete_before": on_writer("delete_before", offset=5),
     "LogWriter.apply_retention": on_writer("apply_retention"),
+    "LogWriter.compact": on_writer("compact"),
+    "plan_compaction": lambda _: (cw.plan_compaction, {"log": cw.Log(PLAIN)}),
     "plan_retention": lambda _: (cw.plan_retention, {"log": cw.Log(PLAIN)}),
     "FlushMode.group": lambda _: (cw.FlushMode.group, {}),
     "FlushMode.interval": lambda _: (cw.FlushMode.interval, {}),
@@ -368,13 +371,14 @@ def test_every_public_call_is_tried() -> None:
         elif not inspect.signature(found).parameters:
             public.discard(exported)
     cannot_be_made = {
-        "Appended", "CarveReport", "CarvedPiece", "CarvedRun", "ClusterMetadata", "CommittedOffset", "CopyReport",
+        "Appended", "CarveReport", "CarvedPiece", "CarvedRun", "ClusterMetadata", "CommittedOffset", "CompactedSegment",
+        "Compaction", "CopyReport",
         "DamagedRange", "DerivedFile", "Difference", "Dump", "DumpRows", "FileChange", "Finding",
         "FirstDifference", "FlushMode", "Follow", "KafkaLoad", "LoadAction", "LoadFailure", "LoadWarning", "LoadedFile",
         "LoadedLog", "LoadedSegment", "Location", "LostOffsets", "LostRange", "OffsetGap", "OffsetPosition",
         "OtherForm", "PathInfo", "Position", "Producer", "RebuildReport", "RebuiltIndex", "RecordPlace", "Records",
-        "RecoveryCut", "RecoveryPlan", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "RetentionTimer", "Scan",
-        "ScanStats", "Segment", "SegmentSplit", "Segments", "Table", "TimestampOffset", "Transaction",
+        "RecoveryCut", "RecoveryPlan", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "RetentionTimer",
+        "Scan", "ScanStats", "Segment", "SegmentSplit", "Segments", "Table", "TimestampOffset", "Transaction",
         "Unprotected", "Verification",
     }  # fmt: skip
     assert public - cannot_be_made == tried

@@ -121,3 +121,49 @@ def test_a_broker_continues_a_directory_that_a_writer_appended_to(kafka: KafkaCl
         assert not (data_directory / ".kafka_cleanshutdown").exists()
         expected = our_lines(cw.Log(partition))
         assert served_and_continued(kafka, data_directory, expected) == []
+
+
+def test_a_broker_and_a_writer_continue_each_others_transactions(kafka: KafkaClasses, data_directory: Path) -> None:
+    """With a real transactional producer and a committed consumer; a transaction of the writer is open meanwhile."""
+    partition = data_directory / PARTITION
+    committed = {"isolation.level": "read_committed"}
+
+    def in_transaction(writer: cw.LogWriter, value: str, *, is_commit: bool) -> None:
+        transaction = writer.transaction("billing")
+        transaction.append_many([value, value])
+        (transaction.commit if is_commit else transaction.abort)()
+
+    with cw.LogWriter(partition, config=cw.LogConfig(retention_ms=-1)) as writer:
+        in_transaction(writer, "one", is_commit=True)
+        in_transaction(writer, "never", is_commit=False)
+        writer.producer("import").append("two", sequence=0)
+        left = writer.transaction("audit")
+        left.append("never")
+        stable, end = writer.last_stable_offset, writer.log_end_offset
+    kafka.ask("start", dir=data_directory)
+    served = kafka.ask("consume", topic=TOPIC, lines=True, settings=committed)
+    assert served["end"] == stable == end - 1
+    assert served["lines"] == our_lines(cw.Log(partition), "read_committed")
+    assert len(served["lines"]) == 3
+    now = int(time.time() * 1000)
+    for value, abort in (("three", False), ("never", True)):
+        sent = [{"timestamp": now, "value": scenarios.text(value.encode())}]
+        settings = {"transactional.id": "client"}
+        kafka.ask("produce", topic=TOPIC, records=sent, settings=settings, abort=abort)
+    assert kafka.ask("consume", topic=TOPIC, settings=committed)["end"] == stable
+    assert about_the_partition(kafka.ask("stop")["complaints"]) == []
+
+    with cw.LogWriter(partition, config=cw.LogConfig(retention_ms=-1)) as writer:
+        assert writer.last_stable_offset == stable
+        assert writer.producer("import").append("two", sequence=0).is_duplicate
+        in_transaction(writer, "four", is_commit=True)
+        again = writer.transaction("audit")
+        assert (again.producer_id, again.producer_epoch) == (left.producer_id, 1)
+        assert writer.last_stable_offset == writer.log_end_offset
+    values = [record.value for record in cw.Log(partition).records(isolation_level="read_committed")]
+    assert values == [b"one", b"one", b"two", b"three", b"four", b"four"]
+    kafka.ask("start", dir=data_directory)
+    served = kafka.ask("consume", topic=TOPIC, lines=True, settings=committed)
+    assert served["lines"] == our_lines(cw.Log(partition), "read_committed")
+    assert served["end"] == cw.Log(partition).log_end_offset
+    assert about_the_partition(kafka.ask("stop")["complaints"]) == []

@@ -10,7 +10,7 @@ import base64
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -28,7 +28,7 @@ KAFKAS_NOW = START + 90_000_000_000
 Step = dict[str, Any]
 
 
-Result = cw.Appended | cw.CordwoodError | None
+Result = cw.Appended | cw.Compaction | cw.CordwoodError | None
 Answer = tuple[Result, int]
 """The result of a step, and the log end offset after it."""
 Told = Generator[Step, Answer | None, None]
@@ -93,8 +93,8 @@ def next_step(told: Told, answer: Answer | None) -> Step | None:
         return None
 
 
-def done(writer: cw.LogWriter, step: Step) -> cw.Appended | None:
-    """Run one step; only appends have a result."""
+def done(writer: cw.LogWriter, step: Step) -> cw.Appended | cw.Compaction | None:
+    """Run one step; only appends and compactions have a result."""
     match step["do"]:
         case "append":
             records = [record(fields) for fields in step["records"]]
@@ -106,10 +106,8 @@ def done(writer: cw.LogWriter, step: Step) -> cw.Appended | None:
             return writer.append_batches(base64.b64decode(step["batches"]))
         case "follow":
             return writer.append_batches(base64.b64decode(step["batches"]), keep_offsets=True)
-        case "roll":
-            writer.roll()
-        case "flush":
-            writer.flush()
+        case "roll" | "flush" as how:
+            getattr(writer, how)()
         case "truncate_to" | "truncate_fully" as how:
             truncate = writer.truncate_to if how == "truncate_to" else writer.truncate_fully_and_start_at
             truncate(step["offset"])
@@ -117,6 +115,8 @@ def done(writer: cw.LogWriter, step: Step) -> cw.Appended | None:
             writer.delete_before(step["offset"])
         case "retain":
             writer.apply_retention(now=step["now"])
+        case "compact":
+            return writer.compact(now=step["now"], dedupe_buffer_bytes=step["bytes"])
         case other:
             raise AssertionError(other)
     return None
@@ -192,9 +192,11 @@ def contents(partition: Path, *patterns: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for pattern in patterns for path in sorted(partition.glob(pattern))}
 
 
-def our_lines(log: cw.Log) -> list[str]:
+def our_lines(
+    log: cw.Log, isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+) -> list[str]:
     """Every record, in the format of Kafka's side."""
-    table = log.scan(columns=COLUMNS).to_arrow()
+    table = log.scan(columns=COLUMNS, isolation_level=isolation_level).to_arrow()
     at = table.schema.get_field_index("timestamp")
     table = table.set_column(at, "timestamp", table["timestamp"].cast(pa.int64()))
     return [

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -84,6 +85,15 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Par
             starts.append(f"{part.topic} {part.number} {part.checkpointed_start}\n")
     (folder / "log-start-offset-checkpoint").write_text(f"0\n{len(starts)}\n{''.join(starts)}")
     return folder, parts
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[Path]:
+    """A directory for logs that are written, in memory if possible: there a flush takes no time."""
+    memory = Path("/dev/shm")  # noqa: S108  (the directory in it is private)
+    parent = memory if os.access(memory, os.W_OK) else tmp_path
+    with tempfile.TemporaryDirectory(prefix="cordwood-", dir=parent) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(autouse=True)

@@ -17,10 +17,12 @@ ORDER = [
     "schema",
     "batch",
     "stream",
+    "write",
     "source",
     "java_source",
     "lookup",
     "udf",
+    "decoding",
     "jobs",
     "__main__",
 ]

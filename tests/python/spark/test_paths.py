@@ -273,15 +273,6 @@ def test_a_stream_warns_of_a_partition_that_lost_its_segments_once(
     assert len([text for text in said() if "has the recovery point" in text]) == 1
 
 
-@pytest.mark.python_source
-def test_writing_is_refused_as_such(tmp_path: Path) -> None:
-    """With any path and options, which are those of a write."""
-    data = source(tmp_path / "new", checkpointLocation="x")
-    for make in (data.writer, data.streamWriter):
-        with refuses("CORDWOOD_UNSUPPORTED", 'format("cordwood") is for reading', "LogWriter"):
-            make(struct("offset"), overwrite=False)
-
-
 def test_the_message_names_the_path_that_is_missing() -> None:
     with refuses("CORDWOOD_NOT_FOUND", "cities-9"):
         source(DATA / "cities-9").schema()

@@ -162,22 +162,6 @@ def test_invalid_options_fail_at_load_with_their_code(spark: Any) -> None:
         assert (told.code, word in str(raised.value)) == (code, True)
 
 
-@pytest.mark.python_source
-def test_writing_fails_with_advice(spark: Any, tmp_path: Path) -> None:
-    rows_to_write = spark.createDataFrame([(b"v",)], "value binary")
-    for mode in ("append", "overwrite"):
-        for path in (tmp_path / "new", PLAIN.path):
-            told, _ = failure(lambda p=path, m=mode: rows_to_write.write.format("cordwood").mode(m).save(str(p)))
-            assert told.code == "CORDWOOD_UNSUPPORTED"
-            assert "LogWriter" in told.reason
-    assert not (tmp_path / "new").exists()
-    stream = spark.readStream.format("rate").load().writeStream.format("cordwood")
-    query = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start(str(tmp_path / "new"))
-    with pytest.raises(PySparkException) as raised:
-        query.awaitTermination(60)
-    assert errors.parse(raised.value).code == "CORDWOOD_UNSUPPORTED"
-
-
 def failure(found: Any) -> tuple[Any, str]:
     """The parsed error of an action, and the whole text of Spark's exception."""
     with pytest.raises(FAILURES) as raised:

@@ -14,6 +14,7 @@ import needs_pyspark  # noqa: F401
 import pyarrow.dataset as ds
 import pytest
 
+import cordwood as cw
 from cordwood.spark import jar_file, jobs
 from spark.reading import KAFKA, in_java
 
@@ -34,7 +35,7 @@ def test_the_examples_of_the_readme_work(
         shutil.copytree(part.path, snapshot / part.name)
     section = README.read_text(encoding="utf-8").partition("\n## Spark\n")[2].partition("\n## ")[0]
     blocks = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 6
     blocks = [block for block in blocks if in_java() or "jar()" not in block]
     names: dict[str, Any] = {}
     with warnings.catch_warnings():
@@ -54,6 +55,16 @@ def test_the_examples_of_the_readme_work(
 
     streamed = ds.dataset(lake / "orders-stream", format="parquet").to_table(columns=["offset"])
     assert sorted(streamed["offset"].to_pylist()) == [record.offset for record in records]
+
+    logs = lake / "logs"
+    written = [cw.Log(logs / f"payments-{number}").records() for number in range(3)]
+    values = {record.key: record.value for log in written for record in log}
+    assert values == {b"%d" % number: b"%d" % (7 * number) for number in range(1000)}
+    copied = [(record.key, record.value, record.timestamp) for record in cw.Log(logs / "copied-0").records()]
+    decoded = [(bytes(row.key), bytes(row.value)) for row in names["decoded"].orderBy("offset").collect()]
+    plain = [(record.key, record.value, record.timestamp) for record in cw.Log(PLAIN.path).records()]
+    assert copied == plain
+    assert decoded == [record[:2] for record in plain]
 
     said = capsys.readouterr().out
     assert re.search(r"\|\s*0\|\s*0\|\s*0\|\s*\d+\|", said), said

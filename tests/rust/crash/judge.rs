@@ -289,7 +289,7 @@ pub fn differs(one: &Recovered, other: &Recovered) -> Option<String> {
 }
 
 /// Compares the results of a reader that uses indexes with those of the naive reader.
-fn compare_with_naive_reader(recovered: &Recovered, batches: &[Rc<Batch>]) -> Result<(), String> {
+pub fn compare_with_naive_reader(recovered: &Recovered, batches: &[Rc<Batch>]) -> Result<(), String> {
     let fail = |error: cordwood::Error| error.to_string();
     let log = Log::open_in(recovered.disk.directory("/orders-0"), LogOptions::default()).map_err(fail)?;
     let (start, end) = recovered.bounds;

@@ -34,6 +34,7 @@
 
 #[path = "../support/batches.rs"]
 mod batches;
+mod compactions;
 mod explore;
 mod faults;
 mod found;

@@ -5,6 +5,7 @@ use cordwood::fs::seeded_bugs::{SeededBug, seed};
 use cordwood::writer::FlushMode;
 use cordwood::{Log, LogOptions};
 
+use crate::compactions::compactions;
 use crate::explore::{Bounds, explore, setups};
 use crate::faults::{SCRIPTS, sweep};
 use crate::found;
@@ -266,6 +267,24 @@ fn seeded_commit_acknowledged_before_sync_is_caught() {
 #[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_open_transaction_left_is_caught() {
     is_caught(SeededBug::OpenTransactionLeft, || short_sequences_after(Before::Nothing));
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_aborted_records_count_is_caught() {
+    is_caught(SeededBug::AbortedRecordsCount, compactions);
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_replaced_before_commit_is_caught() {
+    is_caught(SeededBug::ReplacedBeforeCommit, compactions);
+}
+
+#[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
+fn seeded_first_record_kept_is_caught() {
+    is_caught(SeededBug::FirstRecordKept, compactions);
 }
 
 #[test]

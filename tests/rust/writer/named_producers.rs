@@ -40,7 +40,7 @@ fn an_append_that_is_called_again_is_answered_with_its_old_offsets() {
     for (sequence, count) in [(0, 1), (1, 1), (4, 1), (2, 2), (MAX, 1)] {
         match producer.append_many(&records[..count], Some(sequence)) {
             Err(Error::OutOfOrderSequence { position: None, expected: 3, found, .. }) => {
-                assert_eq!(found, sequence)
+                assert_eq!(found, sequence);
             }
             other => panic!("{other:?}"),
         }
@@ -293,6 +293,29 @@ fn a_fenced_handle_stays_fenced() {
 }
 
 #[test]
+fn a_truncation_does_not_forget_a_producer_whose_records_were_deleted() {
+    for is_reopened in [false, true] {
+        let mut log = Log::new();
+        let producer = log.writer().producer(Some("billing")).unwrap();
+        producer.append_many(&[record("a"), record("b")], None).unwrap();
+        log.plain();
+        log.writer().roll().unwrap();
+        log.writer().delete_before(3).unwrap();
+        if is_reopened {
+            log.crash();
+        }
+        let producer = log.writer().producer(Some("billing")).unwrap();
+        log.plain();
+        log.plain();
+        log.writer().truncate_to(4).unwrap();
+        assert_eq!((producer.next_sequence().unwrap(), producer.last_offset().unwrap()), (2, Some(1)));
+        log.reopen();
+        let producer = log.writer().producer(Some("billing")).unwrap();
+        assert_eq!((producer.next_sequence().unwrap(), producer.last_offset().unwrap()), (2, Some(1)));
+    }
+}
+
+#[test]
 fn records_that_need_more_than_one_batch_are_refused() {
     for compression_type in [CompressionType::Uncompressed, CompressionType::Lz4] {
         let mut log = Log::new();
@@ -359,7 +382,9 @@ fn threads_share_a_producer() {
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
-                (0..100).for_each(|_| assert!(!producer.append(&record("a"), None).unwrap().is_duplicate))
+                for _ in 0..100 {
+                    assert!(!producer.append(&record("a"), None).unwrap().is_duplicate);
+                }
             });
         }
     });

@@ -62,7 +62,7 @@ fn expect_fenced<T: std::fmt::Debug>(result: Result<T>, epochs: (i16, i16)) {
     }
 }
 
-fn expect_ended<T: std::fmt::Debug>(result: Result<T>) {
+fn expect_ended(result: &Result<Appended>) {
     assert!(matches!(result, Err(Error::Closed { handle: "Transaction" })), "{result:?}");
 }
 
@@ -90,9 +90,9 @@ fn committed_records_become_visible_together_and_aborted_ones_never() {
     assert_eq!(visible(&mut log), [0, 1, 2, 3, 4, 8]);
     assert_eq!(aborted(&log), [(FIRST, 6, 7, 8)]);
     for _ in 0..2 {
-        expect_ended(transaction.append(&record("e")));
-        expect_ended(transaction.commit());
-        expect_ended(transaction.abort());
+        expect_ended(&transaction.append(&record("e")));
+        expect_ended(&transaction.commit());
+        expect_ended(&transaction.abort());
     }
 }
 
@@ -247,7 +247,7 @@ fn a_transaction_that_is_open_at_a_close_or_a_crash_stays_open_until_the_next_of
         } else {
             log.reopen();
         }
-        expect_closed(old.append(&record("a")));
+        expect_closed(&old.append(&record("a")));
         assert_eq!((stable(&mut log), visible(&mut log)), (1, vec![0]));
         // of another id
         begun(&mut log, "audit").commit().unwrap();
@@ -261,7 +261,7 @@ fn a_transaction_that_is_open_at_a_close_or_a_crash_stays_open_until_the_next_of
     }
 }
 
-fn expect_closed<T: std::fmt::Debug>(result: Result<T>) {
+fn expect_closed(result: &Result<Appended>) {
     assert!(matches!(result, Err(Error::Closed { handle: "LogWriter" })), "{result:?}");
 }
 
@@ -282,7 +282,7 @@ fn an_open_transaction_is_aborted_by_its_producer_id() {
     let mut ours = begun(&mut log, "billing");
     match log.writer().abort_transaction(8) {
         Err(Error::Config { argument, found, .. }) => {
-            assert_eq!((&argument[..], &found[..]), ("producer_id", "8"))
+            assert_eq!((&argument[..], &found[..]), ("producer_id", "8"));
         }
         other => panic!("{other:?}"),
     }

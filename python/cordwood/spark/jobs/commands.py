@@ -77,7 +77,7 @@ _Output = Annotated[
 
 @app.callback()
 def cordwood_spark() -> None:
-    """Jobs over whole directories of Kafka partitions, in Spark. They never write to these directories.
+    """Jobs over whole directories of Kafka partitions, in Spark. They write to these directories only with --yes.
 
     \b
     python -m cordwood.spark segments /mnt/snapshot
@@ -251,6 +251,68 @@ def export(  # noqa: PLR0913, PLR0917
     )
 
 
+@app.command("import")
+@stop_when_unread
+def import_(  # noqa: PLR0913, PLR0917
+    source: Annotated[list[str], typer.Argument(help="Parquet files, or directories of them.", show_default=False)],
+    path: Annotated[
+        str, typer.Argument(help="A data directory, which may be new, or a partition directory.", show_default=False)
+    ],
+    topic: Annotated[str | None, typer.Option(help="The topic of all rows; by default the column topic.")] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=EXPRESSION",
+            help="A column of the records as an SQL expression over the files' columns. Repeatable.",
+        ),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--option", metavar="KEY=VALUE", help="An option of a write, such as numPartitions=6. Repeatable."
+        ),
+    ] = None,
+    step_bytes: Annotated[
+        int | None, typer.Option(min=1, help="Bytes of the files per step; by default 256 MiB per core.")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Import. Without this, only say what would be done.")] = False,
+    json: _Json = False,
+    master: _Master = None,
+) -> None:
+    """Import Parquet files: append a record for each row. Without --yes, only say what would be done.
+
+    The columns key, value, topic, partition, timestamp and headers make a record; others are ignored. It may be
+    interrupted at any point: the same command continues where it stopped, loses no row and writes none twice.
+    Repeating a finished import does nothing.
+
+    \b
+    python -m cordwood.spark import /lake/orders /data --yes                  what export has written
+    python -m cordwood.spark import day.parquet /data --topic orders --option numPartitions=6 --yes
+    python -m cordwood.spark import /lake/events /data --topic events --column key=user_id \\
+        --column 'value=to_json(struct(*))' --column 'timestamp=CAST(at AS TIMESTAMP)' --yes
+    """  # noqa: D301
+    options = _options(option, None, None)
+    columns = dict(_pair("--column", text, "value=to_json(struct(*))") for text in column or [])
+    if topic is not None:
+        options["topic"] = topic
+    with _session("import", master) as spark, ExportWatch() as watch:
+        try:
+            done = jobs.import_parquet(
+                spark, source, path, columns=columns, step_bytes=step_bytes, dry_run=not yes, progress=watch, **options
+            )
+        except KeyboardInterrupt:
+            say("interrupted; the same command continues from here")
+            raise
+    if json:
+        print_json(asdict(done))
+        return
+    what = f"{several(done.rows, 'row')} of {several(done.files, 'file')}, {bytes_in_words(done.size)}"
+    how = f"{several(done.steps, 'step')}, {done.skipped} from before; columns {', '.join(done.columns)}"
+    if done.ignored:
+        how += f" (ignored: {', '.join(done.ignored)})"
+    typer.echo(f"{done.path}: {what}; {how}{'; --yes imports them' if done.dry_run else ''}")
+
+
 @app.command()
 @stop_when_unread
 def verify(  # noqa: PLR0913, PLR0917
@@ -343,9 +405,7 @@ def _exit_code_of(error: errors.SparkLogError | PySparkException) -> int:
 def _options(given: list[str] | None, since: str | None, until: str | None) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for text in given or []:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--option {text}: expected KEY=VALUE, such as subscribe=orders")
+        name, value = _pair("--option", text, "subscribe=orders")
         options[name] = value
     for flag, name, time in (("--since", "startingTimestamp", since), ("--until", "endingTimestamp", until)):
         if time is None:
@@ -354,6 +414,13 @@ def _options(given: list[str] | None, since: str | None, until: str | None) -> d
             raise UsageError(f"{flag} and --option {name}: expected one of them")
         options[name] = parse_time(flag, time)
     return options
+
+
+def _pair(flag: str, text: str, example: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise UsageError(f"{flag} {text}: expected KEY=VALUE, such as {example}")
+    return name, value
 
 
 @contextmanager

@@ -3,13 +3,16 @@ package io.cordwood.spark;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The rows of partition directories. */
-final class LogTable implements SupportsRead {
+/** The rows of partition directories. It is not for writing: the interface is there so that a write fails with advice. */
+final class LogTable implements SupportsRead, SupportsWrite {
     private final StructType schema;
     private final TableOptions options;
     private final Map<String, String> properties;
@@ -40,7 +43,21 @@ final class LogTable implements SupportsRead {
 
     @Override
     public Set<TableCapability> capabilities() {
-        return Set.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ);
+        return Set.of(
+            TableCapability.BATCH_READ,
+            TableCapability.MICRO_BATCH_READ,
+            // so that Spark calls newWriteBuilder
+            TableCapability.BATCH_WRITE,
+            TableCapability.STREAMING_WRITE,
+            TableCapability.TRUNCATE,
+            TableCapability.ACCEPT_ANY_SCHEMA);
+    }
+
+    /** Refuses. */
+    @Override
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+        throw new CordwoodException("CORDWOOD_UNSUPPORTED", "the data source in Java only reads logs: in Python, call "
+            + "cordwood.spark.register(spark) and write with format(\"cordwood_sink\"), which has the options of Spark's Kafka sink", null);
     }
 
     /** The options of a query are those of the table, unless SQL's WITH clause adds some. */

@@ -94,7 +94,8 @@ final class Broker {
     /** All of partition 0, from its beginning to its end, each as in {@link Lines}. */
     static void consume(JsonNode question, ObjectNode answer) {
         TopicPartition partition = new TopicPartition(question.get("topic").asText(), 0);
-        Map<String, Object> properties = Map.of("bootstrap.servers", address, "enable.auto.commit", false);
+        Map<String, Object> properties = new HashMap<>(Map.of("bootstrap.servers", address, "enable.auto.commit", false));
+        question.path("settings").fields().forEachRemaining(s -> properties.put(s.getKey(), s.getValue().asText()));
         try (var consumer = new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer())) {
             consumer.assign(List.of(partition));
             consumer.seekToBeginning(List.of(partition));
@@ -112,18 +113,25 @@ final class Broker {
         }
     }
 
-    /** Sends the records to partition 0, waits for each to be acknowledged, and answers their offsets. */
+    /** Sends the records to partition 0, waits for each to be acknowledged, and answers their offsets. With a transactional id, in a transaction. */
     static void produce(JsonNode question, ObjectNode answer) throws Exception {
         String topic = question.get("topic").asText();
         Map<String, Object> properties = new HashMap<>(Map.of("bootstrap.servers", address, "acks", "all"));
         question.path("settings").fields().forEachRemaining(s -> properties.put(s.getKey(), s.getValue().asText()));
         ArrayNode offsets = answer.putArray("offsets");
+        boolean inTransaction = properties.containsKey("transactional.id");
         try (var producer = new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer())) {
+            if (inTransaction) {
+                producer.initTransactions();
+                producer.beginTransaction();
+            }
             for (JsonNode record : question.get("records")) {
                 var sent = new ProducerRecord<>(topic, 0, record.get("timestamp").asLong(), bytes(record.path("key")), bytes(record.path("value")));
                 for (JsonNode header : record.path("headers")) sent.headers().add(new RecordHeader(header.get(0).asText(), bytes(header.get(1))));
                 offsets.add(producer.send(sent).get(PATIENCE_SECONDS, TimeUnit.SECONDS).offset());
             }
+            if (inTransaction && question.path("abort").asBoolean()) producer.abortTransaction();
+            else if (inTransaction) producer.commitTransaction();
         }
     }
 

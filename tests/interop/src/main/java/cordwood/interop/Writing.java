@@ -87,12 +87,19 @@ final class Writing {
             case "follow" -> appended(log.appendAsFollower(raw(step), step.path("leader_epoch").asInt(Integer.MAX_VALUE)), result);
             case "roll" -> log.roll();
             case "flush" -> log.flush(false);
-            case "truncate_to" -> log.truncateTo(step.get("offset").asLong());
-            case "truncate_fully" -> log.truncateFullyAndStartAt(step.get("offset").asLong(), Optional.empty());
+            case "truncate_to" -> {
+                log.truncateTo(step.get("offset").asLong());
+                Compacting.lowerCheckpoint(log);
+            }
+            case "truncate_fully" -> {
+                log.truncateFullyAndStartAt(step.get("offset").asLong(), Optional.empty());
+                Compacting.lowerCheckpoint(log);
+            }
             case "delete_before" -> {
                 log.maybeIncrementLogStartOffset(step.get("offset").asLong(), LogStartOffsetIncrementReason.ClientRecordDeletion);
                 log.deleteOldSegments();
             }
+            case "compact" -> Compacting.compact(log, clock, step, result);
             case "retain" -> result.put("deleted", log.deleteOldSegments());
             case "reopen" -> {
                 long start = log.logStartOffset();

@@ -1,0 +1,286 @@
+"""The commit of a write: staged logs are appended to the logs, or nothing is. Does not use Spark."""
+
+import resource
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from cordwood import CordwoodError, LockedError, Log, LogConfig, LogWriter
+from cordwood.spark.errors import SEGMENT_GONE, UNFINISHED_WRITE, SparkLogError
+from cordwood.spark.write.journal import Change, Commit, Journal, Piece
+from cordwood.spark.write.options import SinkOptions
+from cordwood.spark.write.staging import Staged, StagedBatches
+
+__all__ = ["check_lock", "commit_staged", "recover"]
+
+_LOCK_OF_BROKER = ".lock"
+_LOCK_WAIT_SECONDS = 30.0
+_LOCK_POLL_SECONDS = 0.05
+_AT_ONCE = 8
+# of a log that is open for writing
+_OPEN_FILES = 8
+
+_T = TypeVar("_T")
+
+
+def commit_staged(
+    options: SinkOptions,
+    write: str,
+    staged: Iterable[Staged],
+    *,
+    is_overwrite: bool = False,
+    query: tuple[str, int] | None = None,
+) -> bool:
+    """Append staged logs, in order, to the logs of their partitions: all of them, or none. They are not removed.
+
+    With *is_overwrite* all older records of the topics are deleted afterwards. *query*: the id of a streaming query,
+    and the number of its micro-batch; one that was committed before is not appended again. Returns whether it was
+    appended.
+
+    *Errors*: those of `LogWriter`, after everything was taken back; `CORDWOOD_UNFINISHED_WRITE`;
+    `CORDWOOD_SEGMENT_GONE` if a staged log is not as the task left it.
+    """
+    journal = Journal(options.root)
+    recover(options.root, options.config)
+    if _is_committed(journal, query):
+        return False
+    staged = list(staged)
+    opened = _opened(journal, staged)
+    pieces = _pieces(options, journal, staged, is_overwrite=is_overwrite)
+    if not pieces:
+        return True
+    with _all_locked(journal, sorted(pieces), options.config) as writers:
+        if _is_committed(journal, query):
+            # an earlier driver of the query was still alive, and had the locks
+            return False
+        changes = [Change(name, writers[name].log_end_offset, pieces[name]) for name in sorted(pieces)]
+        query_id, batch = query or (None, None)
+        commit = Commit(write, query_id, batch, is_overwrite, changes)
+        path = journal.begin(commit)
+        try:
+            _at_once(lambda change: _append(change, opened, writers[change.name], is_overwrite=is_overwrite), changes)
+            kept = journal.finish(path, commit)
+        except BaseException:
+            # Without its file the write counts. The first error is raised also if this fails; then the next write takes
+            # the records back.
+            with suppress(Exception):
+                if path.exists():
+                    _take_back(journal, path, commit, writers)
+            raise
+        if kept is not None and is_overwrite:
+            _delete_older(journal, kept, commit, writers)
+    return True
+
+
+def recover(root: str, config: LogConfig | None = None) -> None:
+    """Take back the commits that were interrupted, and finish those that count already.
+
+    Those of a process that is alive, which has the locks of the logs, are left to it.
+
+    *Errors*: `CORDWOOD_UNFINISHED_WRITE` if records of others follow those of an interrupted commit.
+    """
+    journal = Journal(root)
+    pending = [(path, commit, _take_back) for path, commit in journal.unfinished()]
+    pending += [(path, commit, _delete_older) for path, commit in journal.finished() if commit.is_overwrite]
+    for path, commit, end in pending:
+        # a partition that was deleted has nothing to take back
+        names = [change.name for change in commit.changes if (journal.root / change.name).is_dir()]
+        with suppress(LockedError), _locked(journal, names, config) as writers:
+            # the locks show that its process has ended; it may have ended its commit before
+            if path.exists():
+                end(journal, path, commit, writers)
+
+
+def check_lock(root: str) -> None:
+    """Check that no broker has the data directory. *Errors*: `LockedError`."""
+    if not Path(root, _LOCK_OF_BROKER).exists():
+        return
+    for topic, numbers in Journal(root).existing().items():
+        try:
+            LogWriter.plan_recovery(Path(root, f"{topic}-{numbers[0]}"))
+        except LockedError as error:
+            if not _is_of_partition(error):
+                raise
+        except (CordwoodError, OSError):
+            # this log may not be one that is written
+            continue
+        return
+
+
+def _is_committed(journal: Journal, query: tuple[str, int] | None) -> bool:
+    return query is not None and query[1] <= journal.last_batch(query[0])
+
+
+def _pieces(
+    options: SinkOptions, journal: Journal, staged: list[Staged], *, is_overwrite: bool
+) -> dict[str, list[Piece]]:
+    """Return the partitions that a commit changes or creates, with what is appended to each."""
+    topics = {run.topic for one in staged for run in one.runs} if options.topic is None else {options.topic}
+    pieces: dict[str, list[Piece]] = {f"{topic}-{n}": [] for topic in topics for n in range(options.partitions or 0)}
+    if is_overwrite:
+        for name, topic, partition in journal.partitions():
+            if topic in topics and options.partition in {None, partition}:
+                pieces[name] = []
+    for one in staged:
+        for run in one.runs:
+            piece = Piece(one.place, run.start_offset, run.end_offset)
+            pieces.setdefault(f"{run.topic}-{run.partition}", []).append(piece)
+    return pieces
+
+
+def _opened(journal: Journal, staged: Iterable[Staged]) -> dict[str, StagedBatches]:
+    """Open the staged logs. *Errors*: `CORDWOOD_SEGMENT_GONE` if one is not as the task left it."""
+    opened = {}
+    for one in staged:
+        batches = opened[one.place] = StagedBatches(journal.root / one.place)
+        records = one.runs[-1].end_offset
+        if batches.end_offset != records:
+            expected = f"{one.place}: expected the {records} records that a task wrote, found {batches.end_offset}"
+            advice = "check that the directory is the same for the driver and all executors"
+            raise SparkLogError(SEGMENT_GONE, f"{expected}; {advice}")
+    return opened
+
+
+@contextmanager
+def _all_locked(journal: Journal, names: list[str], config: LogConfig) -> Iterator[dict[str, LogWriter]]:
+    """Open the logs for writing, when no other process has one. No commit to them is unfinished then."""
+    until = time.monotonic() + _LOCK_WAIT_SECONDS
+    _allow_open_files(_OPEN_FILES * len(names))
+    with ExitStack() as stack:
+        while True:
+            try:
+                writers = stack.enter_context(_locked(journal, names, config))
+            except LockedError as error:
+                # another commit ends soon, and a broker does not
+                if not _is_of_partition(error) or time.monotonic() > until:
+                    raise
+                time.sleep(_LOCK_POLL_SECONDS)
+                continue
+            unfinished = [
+                path
+                for path, commit in journal.unfinished()
+                if any(change.name in writers for change in commit.changes)
+            ]
+            if not unfinished:
+                break
+            # its process died while it had the locks
+            stack.close()
+            recover(str(journal.root), config)
+            if time.monotonic() > until:
+                raise SparkLogError(
+                    UNFINISHED_WRITE,
+                    f"{unfinished[0]}: expected that the interrupted write of this file can be taken back, found that "
+                    "another process has the lock of one of its partitions; end that process, and write again",
+                )
+            time.sleep(_LOCK_POLL_SECONDS)
+        yield writers
+
+
+@contextmanager
+def _locked(journal: Journal, names: list[str], config: LogConfig | None) -> Iterator[dict[str, LogWriter]]:
+    """Open the logs for writing, and close them at the end."""
+    writers: dict[str, LogWriter] = {}
+
+    def open_log(name: str) -> None:
+        writers[name] = LogWriter(journal.root / name, config=config, flush="none")
+
+    try:
+        # two commits to the same logs do not take each other's second lock
+        _at_once(open_log, names[:1])
+        _at_once(open_log, names[1:])
+        yield writers
+    except BaseException:
+        with suppress(Exception):
+            _at_once(LogWriter.close, writers.values())
+        raise
+    _at_once(LogWriter.close, writers.values())
+
+
+def _allow_open_files(count: int) -> None:
+    """Allow this process, which Spark has started for the commit, more open files than usual, if that is necessary."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count + 256
+    if soft < wanted and soft != resource.RLIM_INFINITY:
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        # without it the commit fails as a whole
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+def _at_once(call: Callable[[_T], object], items: Iterable[_T]) -> None:
+    """Call a function for several items at the same time: most of a call is waiting for the disk.
+
+    All calls have ended when this returns or raises the first error.
+    """
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        futures = [pool.submit(call, item) for item in items]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _is_of_partition(error: LockedError) -> bool:
+    """Whether the lock is that of a partition, and not that of a broker's data directory."""
+    return error.file is not None and Path(error.file).name != _LOCK_OF_BROKER
+
+
+def _append(change: Change, opened: Mapping[str, StagedBatches], writer: LogWriter, *, is_overwrite: bool) -> None:
+    if is_overwrite:
+        # so that the older records have segments of their own, which can be deleted
+        writer.roll()
+    for piece in change.pieces:
+        for raw in opened[piece.place].chunks(piece.start_offset, piece.end_offset):
+            writer.append_batches(raw)
+    writer.flush()
+
+
+def _take_back(journal: Journal, path: Path, commit: Commit, writers: Mapping[str, LogWriter]) -> None:
+    """Remove what an interrupted commit appended."""
+    changes = [change for change in commit.changes if change.name in writers]
+    for change in changes:
+        writer = writers[change.name]
+        if writer.log_end_offset > change.start_offset:
+            _check_own(journal.root, writer.reader(), change, path)
+    for change in changes:
+        writers[change.name].truncate_to(change.start_offset)
+    journal.withdraw(path)
+
+
+def _check_own(root: Path, log: Log, change: Change, path: Path) -> None:
+    """Check that the records after the start of a commit are its own. *Errors*: `CORDWOOD_UNFINISHED_WRITE`."""
+    try:
+        columns = log.batches(start_offset=change.start_offset).to_arrow()
+        found = list(zip(*(columns.column(name).to_pylist() for name in ("count", "size", "crc")), strict=True))
+        opened = {piece.place: StagedBatches(root / piece.place) for piece in change.pieces}
+        own = [
+            fingerprint
+            for piece in change.pieces
+            for fingerprint in opened[piece.place].fingerprints(piece.start_offset, piece.end_offset)
+        ]
+        if found == own[: len(found)]:
+            return
+        wrong = "others"
+    except (CordwoodError, OSError) as error:
+        # a log whose start was moved, staged logs that somebody removed
+        wrong = f"an error: {' '.join(str(error).split())}"
+    raise SparkLogError(
+        UNFINISHED_WRITE,
+        f"{log.path}: expected only records of an interrupted write at offset {change.start_offset} and after, "
+        f"found {wrong}. They are not taken back, because records of others could be lost; to keep all of them, "
+        f"remove {path}",
+        topic=log.topic,
+        partition=log.partition,
+    )
+
+
+def _delete_older(journal: Journal, path: Path, commit: Commit, writers: Mapping[str, LogWriter]) -> None:
+    for change in commit.changes:
+        if change.name in writers:
+            writers[change.name].delete_before(change.start_offset)
+    journal.older_deleted(path, commit)

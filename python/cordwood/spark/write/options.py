@@ -1,0 +1,138 @@
+"""The options of the sink: those of Spark's Kafka sink, and cordwood's own. Does not use Spark."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cordwood import ConfigError, LogConfig
+from cordwood._core import _is_topic, _local_path, _nearest, _partition_parts
+from cordwood.spark.errors import bad_option
+
+__all__ = ["SinkOptions"]
+
+_PREFIX = "kafka."
+
+# of Spark's Kafka sink and of its streams: without effect here
+_WITHOUT_EFFECT = ("includeHeaders", "checkpointLocation")
+_KNOWN = ("path", "topic", "numPartitions", "txnAppId", "txnVersion", *_WITHOUT_EFFECT)
+
+# the settings of a topic; some are settings of a producer too
+_SETTINGS = [*LogConfig().to_properties(), "internal.segment.bytes"]
+
+# a producer's name of "uncompressed"
+_NO_COMPRESSION = {"none": "uncompressed"}
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """The checked options of a write."""
+
+    root: str
+    """The directory of the partition directories, absolute."""
+
+    topic: str | None
+    """The topic of all rows; `None`: each row names its topic."""
+
+    partition: int | None
+    """The partition of all rows, if the path is that of a partition."""
+
+    partitions: int | None
+    """The number of partitions of each topic; `None`: those that there are, and one in a new topic."""
+
+    config: LogConfig
+    """The settings of the logs."""
+
+    transaction: tuple[str, int] | None
+    """An application's id of a batch write and its number: numbers up to the last committed one are not written."""
+
+    @classmethod
+    def of(cls, texts: Mapping[str, str], *, has_topics: bool) -> "SinkOptions":
+        """Check the options. *has_topics*: whether the rows have a topic each.
+
+        *Errors*: `CORDWOOD_BAD_OPTION`.
+        """
+        given = {name.lower(): text for name, text in texts.items()}
+        settings: dict[str, str] = {}
+        for name, text in given.items():
+            if name.startswith(_PREFIX):
+                settings |= _setting(name, text)
+            elif name not in {known.lower() for known in _KNOWN}:
+                meant = _nearest(name, _KNOWN)
+                raise bad_option(name, f"an option of a write{f' (did you mean {meant}?)' if meant else ''}", text)
+        root, topic, partition = _place(given.get("path", ""), given.get("topic"), has_topics=has_topics)
+        partitions = _partitions(given.get("numpartitions"), partition)
+        transaction = _transaction(given.get("txnappid"), given.get("txnversion"))
+        return cls(root, topic, partition, partitions, _config(settings), transaction)
+
+    def directory(self, topic: str, partition: int) -> Path:
+        """Return the path of a partition directory."""
+        return Path(self.root, f"{topic}-{partition}")
+
+
+def _place(path: str, topic: str | None, *, has_topics: bool) -> tuple[str, str | None, int | None]:
+    """Return the data directory, the topic and the partition that a path and the option `topic` name."""
+    if not path:
+        raise bad_option("path", "a data directory, or a partition directory such as data/orders-0", path)
+    directory = Path(os.path.abspath(_local_path(path)))  # noqa: PTH100  (links are not resolved)
+    if topic is not None and not _is_topic(topic):
+        raise bad_option("topic", "1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-'", topic)
+    named = _partition_parts(directory.name)
+    if topic is not None or has_topics:
+        if named is not None and any(directory.glob("*.log")):
+            expected = f"the data directory {directory.parent}, because the rows have a topic"
+            raise bad_option("path", expected, str(directory))
+        return str(directory), topic, None
+    if named is None or named[2] != "live" or not _is_topic(named[0]):
+        raise bad_option(
+            "topic", "the option topic, a column topic, or the path of a partition such as data/orders-0", None
+        )
+    return str(directory.parent), named[0], named[1]
+
+
+def _partitions(text: str | None, partition: int | None) -> int | None:
+    if text is None:
+        return None
+    if partition is not None:
+        raise bad_option("numPartitions", "no such option, because the path is that of one partition", text)
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MAX_PARTITIONS:
+        raise bad_option("numPartitions", f"a number from 1 to {_MAX_PARTITIONS}", text)
+    return int(text)
+
+
+_MAX_PARTITIONS = 100_000
+
+
+def _transaction(application: str | None, number: str | None) -> tuple[str, int] | None:
+    if application is None and number is None:
+        return None
+    if application is None or not _is_topic(application):
+        expected = "an id of 1 to 249 characters of a-z, A-Z, 0-9, '.', '_' and '-', together with txnVersion"
+        raise bad_option("txnAppId", expected, application)
+    if number is None or not number.isascii() or not number.isdigit() or int(number) >= 1 << 63:
+        raise bad_option("txnVersion", "a number, 0 or more, together with txnAppId", number)
+    return application, int(number)
+
+
+def _setting(name: str, text: str) -> dict[str, str]:
+    """Return a setting of a topic; nothing for one of a producer, which has no effect without a broker."""
+    setting = name.removeprefix(_PREFIX)
+    if setting == "compression.type":
+        return {setting: _NO_COMPRESSION.get(text, text)}
+    if setting in _SETTINGS:
+        return {setting: text}
+    meant = _nearest(setting, _SETTINGS, 4)
+    if meant is not None:
+        raise bad_option(name, f"a setting of a topic or of a producer (did you mean {_PREFIX}{meant}?)", text)
+    return {}
+
+
+def _config(settings: Mapping[str, str]) -> LogConfig:
+    try:
+        config = LogConfig.from_properties(settings, kind="topic")
+    except ConfigError as error:
+        raise bad_option(f"{_PREFIX}{error.argument}", str(error.expected), error.found) from error
+    if config.message_timestamp_type.name != "CreateTime":
+        expected = "CreateTime, because the rows have their timestamps when they are staged"
+        raise bad_option("kafka.message.timestamp.type", expected, config.message_timestamp_type.name)
+    return config

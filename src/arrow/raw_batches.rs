@@ -1,0 +1,266 @@
+//! Batches as bytes in the cells of a column, decoded to a list of records for each cell.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow_array::types::{BinaryType, Int32Type, Int64Type};
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
+};
+use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, TimeUnit};
+
+use super::byte_values::ByteValues;
+use super::columns::timestamps;
+use super::headers::HeadersBuilder;
+use super::numbers::Numbers;
+use super::{HeaderKeys, headers_type, timestamp_type};
+use crate::error::{Error, Malformed, Result};
+use crate::record::{BatchHeader, MAX_DECOMPRESSED_BYTES, Payload, RecordSpan, Records};
+use crate::types::Interrupt;
+
+/// The maximum number of records of a cell. A few bytes can decompress to many records, each of which takes memory.
+const MAX_RECORDS: usize = 1 << 21;
+
+/// The maximum size of the headers of a cell in the column, bytes. An empty header has two bytes in a record.
+const MAX_HEADER_BYTES: usize = 512 << 20;
+
+/// The approximate size of a record in the columns without key, value and headers, bytes.
+const ROW_BYTES: usize = 48;
+
+/// Why a cell is not decoded.
+struct Refused {
+    /// The position of the batch in the cell, bytes.
+    position: usize,
+    reason: Malformed,
+}
+
+/// A decoded batch.
+struct Part<'a> {
+    /// The bytes to which the spans refer.
+    bytes: Cow<'a, [u8]>,
+    spans: Vec<RecordSpan>,
+    timestamp_type: i32,
+    header_bytes: usize,
+}
+
+/// Decodes the first cells, until their records take `max_bytes` of memory, but at least one cell.
+///
+/// The result has a row for each of these cells: `records`, null for a null cell and for one that cannot be decoded; and why it
+/// cannot: `reason`, `position` (of the batch in the cell, bytes) and `is_unsupported`. Records of control batches are left out.
+///
+/// # Errors
+/// That of `interrupt`.
+pub(crate) fn decode_cells(
+    cells: &BinaryArray,
+    max_bytes: usize,
+    interrupt: Interrupt,
+) -> Result<RecordBatch> {
+    let mut columns = Columns::new();
+    let mut refusals = Vec::new();
+    for cell in cells {
+        interrupt.check()?;
+        match cell.map(parts_of).transpose() {
+            Ok(parts) => {
+                columns.append(parts.as_deref());
+                refusals.push(None);
+            }
+            Err(refused) => {
+                columns.append(None);
+                refusals.push(Some(refused));
+            }
+        }
+        if columns.bytes >= max_bytes {
+            break;
+        }
+    }
+    let finished = columns.finish().and_then(|records| with_refusals(records, &refusals));
+    finished.map_err(|wrong| Error::config("batches", "records of less than 2 GiB", wrong.to_string()))
+}
+
+/// Decodes all batches of a cell before any record is returned: one may be damaged.
+fn parts_of(cell: &[u8]) -> Result<Vec<Part<'_>>, Refused> {
+    let mut parts: Vec<Part<'_>> = Vec::new();
+    let mut position = 0;
+    while let Some(rest) = cell.get(position..).filter(|rest| !rest.is_empty()) {
+        let refused = |reason| Refused { position, reason };
+        let (part, size) = Part::first(rest).map_err(refused)?;
+        parts.extend(part);
+        let sum = |of: fn(&Part<'_>) -> usize| parts.iter().map(of).sum::<usize>();
+        if sum(|part| part.spans.len()) > MAX_RECORDS
+            || sum(|part| part.bytes.len()) > MAX_DECOMPRESSED_BYTES
+            || sum(|part| part.header_bytes) > MAX_HEADER_BYTES
+        {
+            return Err(refused(too_large()));
+        }
+        position += size;
+    }
+    Ok(parts)
+}
+
+#[cold]
+fn too_large() -> Malformed {
+    let expected = format!(
+        "at most {MAX_RECORDS} records and {MAX_DECOMPRESSED_BYTES} bytes of them in a cell, and {MAX_HEADER_BYTES} bytes of headers"
+    );
+    Malformed::unsupported(expected, "more")
+}
+
+impl<'a> Part<'a> {
+    /// Decodes the batch at the start of `bytes`; returns it, or `None` for a control batch, and its size in bytes.
+    fn first(bytes: &'a [u8]) -> Result<(Option<Self>, usize), Malformed> {
+        let available = bytes.len();
+        let mut header = BatchHeader::parse(bytes, u64::try_from(available).unwrap_or(u64::MAX))?;
+        let torn = || Malformed::new("a whole batch", format!("{available} bytes"));
+        let size = usize::try_from(header.size).map_err(|_| torn())?;
+        let batch = bytes.get(..size).ok_or_else(torn)?;
+        header.ensure_valid(batch)?;
+        let mut buffer = Vec::new();
+        header.resolve_base_offset(batch, &mut buffer)?;
+        if header.is_control() {
+            return Ok((None, size));
+        }
+        let (mut records, payload) = Records::open(header, batch, &mut buffer)?;
+        let bytes = match payload {
+            Payload::Batch(_) => Cow::Borrowed(payload.of(batch, &[])),
+            Payload::Buffer => Cow::Owned(buffer),
+        };
+        let timestamp_type = i32::from(records.header().timestamp_type().id());
+        let mut part = Self { bytes, spans: Vec::new(), timestamp_type, header_bytes: 0 };
+        let mut next = Vec::new();
+        loop {
+            let has_more = records.next_spans(&part.bytes, ROWS_AT_ONCE, &mut next, |_| ())?;
+            part.extend(&next)?;
+            if !has_more {
+                return Ok((Some(part), size));
+            }
+        }
+    }
+
+    fn extend(&mut self, spans: &[RecordSpan]) -> Result<(), Malformed> {
+        for span in spans {
+            if span.timestamp.checked_mul(1000).is_none() {
+                let expected = "a timestamp that microseconds of 64 bits can express";
+                return Err(Malformed::unsupported(expected, format!("{} ms", span.timestamp)));
+            }
+            if !span.headers.is_empty() {
+                self.header_bytes += HeadersBuilder::new(HeaderKeys::Utf8).size(span.headers.of(&self.bytes));
+            }
+        }
+        self.spans.extend_from_slice(spans);
+        if self.spans.len() > MAX_RECORDS || self.header_bytes > MAX_HEADER_BYTES {
+            return Err(too_large());
+        }
+        Ok(())
+    }
+
+    fn size(&self) -> usize {
+        self.bytes.len() + self.header_bytes + ROW_BYTES * self.spans.len()
+    }
+}
+
+/// The number of records that are decoded with one call.
+const ROWS_AT_ONCE: usize = 1024;
+
+/// The records of many cells under construction.
+struct Columns {
+    offset: Numbers<i64>,
+    timestamp: Numbers<i64>,
+    timestamp_type: Numbers<i32>,
+    key: ByteValues,
+    value: ByteValues,
+    headers: HeadersBuilder,
+    rows: usize,
+    /// 0, and the number of records up to each cell.
+    ends: Vec<i32>,
+    valid: Vec<bool>,
+    /// The approximate memory of the records, bytes.
+    bytes: usize,
+}
+
+impl Columns {
+    fn new() -> Self {
+        Self {
+            offset: Numbers::default(),
+            timestamp: Numbers::default(),
+            timestamp_type: Numbers::default(),
+            key: ByteValues::default(),
+            value: ByteValues::default(),
+            headers: HeadersBuilder::new(HeaderKeys::Utf8),
+            rows: 0,
+            ends: vec![0],
+            valid: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Adds a cell; `None` is null.
+    fn append(&mut self, parts: Option<&[Part<'_>]>) {
+        for Part { bytes, spans, timestamp_type, .. } in parts.unwrap_or_default() {
+            self.offset.extend(spans.iter().map(|span| span.offset));
+            let timestamp =
+                |span: &RecordSpan| (span.timestamp >= 0).then(|| span.timestamp.wrapping_mul(1000));
+            self.timestamp.extend_options(spans, timestamp);
+            self.timestamp_type.repeat(Some(*timestamp_type), spans.len());
+            self.key.extend(bytes, spans, |span| span.key);
+            self.value.extend(bytes, spans, |span| span.value);
+            self.headers.extend(bytes, spans);
+            self.rows += spans.len();
+        }
+        self.bytes += parts.unwrap_or_default().iter().map(Part::size).sum::<usize>();
+        self.ends.push(i32::try_from(self.rows).unwrap_or(i32::MAX));
+        self.valid.push(parts.is_some());
+    }
+
+    fn finish(mut self) -> Result<ListArray, ArrowError> {
+        let arrays: Vec<ArrayRef> = vec![
+            Arc::new(self.offset.finish::<Int64Type>()),
+            timestamps(&self.timestamp.finish(), TimeUnit::Microsecond),
+            Arc::new(self.timestamp_type.finish::<Int32Type>()),
+            Arc::new(self.key.finish::<BinaryType>()?),
+            Arc::new(self.value.finish::<BinaryType>()?),
+            self.headers.finish()?,
+        ];
+        let fields = record_fields();
+        let records = StructArray::try_new(fields.clone(), arrays, None)?;
+        let item = Arc::new(Field::new("element", DataType::Struct(fields), true));
+        let ends = OffsetBuffer::new(ScalarBuffer::from(self.ends));
+        ListArray::try_new(item, ends, Arc::new(records), Some(NullBuffer::from(self.valid)))
+    }
+}
+
+/// The fields of a record. All are nullable, as Spark wants.
+fn record_fields() -> Fields {
+    let field = |name: &str, data_type| Field::new(name, data_type, true);
+    Fields::from(vec![
+        field("offset", DataType::Int64),
+        field("timestamp", timestamp_type(TimeUnit::Microsecond)),
+        field("timestamp_type", DataType::Int32),
+        field("key", DataType::Binary),
+        field("value", DataType::Binary),
+        field("headers", headers_type(HeaderKeys::Utf8)),
+    ])
+}
+
+fn with_refusals(records: ListArray, refusals: &[Option<Refused>]) -> Result<RecordBatch, ArrowError> {
+    let each = || refusals.iter().map(Option::as_ref);
+    let reason = |refused: &Refused| {
+        let Malformed { expected, found, .. } = &refused.reason;
+        format!("expected {expected}, found {found}")
+    };
+    let position = |refused: &Refused| i64::try_from(refused.position).unwrap_or(i64::MAX);
+    let reasons: StringArray = each().map(|refused| refused.map(reason)).collect();
+    let positions: Int64Array = each().map(|refused| refused.map(position)).collect();
+    let unsupported: BooleanArray =
+        each().map(|refused| refused.map(|refused| refused.reason.unsupported)).collect();
+    let columns: [(&str, ArrayRef); 4] = [
+        ("records", Arc::new(records)),
+        ("reason", Arc::new(reasons)),
+        ("position", Arc::new(positions)),
+        ("is_unsupported", Arc::new(unsupported)),
+    ];
+    let fields: Vec<_> =
+        columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();
+    let arrays = columns.into_iter().map(|(_, array)| array).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+}

@@ -1,0 +1,148 @@
+//! What compaction keeps of a batch. Kafka: `Cleaner.cleanInto`, `Cleaner.shouldRetainRecord`, `MemoryRecords.filterTo`.
+//!
+//! ```text
+//!   a record remains if      it is above the end of the pass, or
+//!                            no later record has its key, and it has a value or may not be removed yet (tombstone)
+//!   a record without key     does not remain
+//!   aborted records          do not remain; the marker remains until they are gone, and then until its delete horizon
+//!   a batch without records  remains, empty, if it is the last of its producer, or the last of the pass
+//! ```
+//!
+//! A tombstone or a marker that may be removed gets a delete horizon, `delete.retention.ms` after the pass that first keeps it, and
+//! is removed by the first pass after that.
+
+use std::collections::HashMap;
+
+use super::history::Unusable;
+use super::pass::control_type;
+use super::transactions::CleanedTransactions;
+use crate::index::AbortedTransaction;
+use crate::log::OffsetMap;
+use crate::record::{BatchHeader, BatchRewriter, RecordRef, Records, write_empty_batch};
+use crate::state::producers::LastRecord;
+
+/// The rules of a pass, and the transactions at its position.
+#[derive(Debug)]
+pub(super) struct Filter<'a> {
+    pub(super) map: &'a OffsetMap,
+    /// The last offset of which the map knows the key.
+    pub(super) latest_offset: i64,
+    /// The exclusive end of what a pass may clean.
+    pub(super) first_uncleanable: i64,
+    /// ms since the epoch.
+    pub(super) now: i64,
+    pub(super) delete_retention_ms: i64,
+    /// The last records of the producers that the log knows.
+    pub(super) producers: HashMap<i64, LastRecord>,
+    pub(super) transactions: CleanedTransactions,
+    pub(super) rewriter: BatchRewriter,
+}
+
+/// What remains of a batch.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Remains {
+    /// The header of the batch that was written; `None` if nothing remains.
+    pub(super) header: Option<BatchHeader>,
+    pub(super) records_before: u64,
+    pub(super) records_after: u64,
+    /// The entry for the transaction index.
+    pub(super) aborted: Option<AbortedTransaction>,
+}
+
+impl Filter<'_> {
+    /// Appends what remains of a batch to `out`. `keeps_old_tombstones`: whether tombstones of a batch in an old format remain.
+    pub(super) fn apply(
+        &mut self,
+        header: &BatchHeader,
+        bytes: &[u8],
+        keeps_old_tombstones: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<Remains, Unusable> {
+        let mut buffer = Vec::new();
+        let (mut is_removable, mut aborted) = (false, None);
+        if header.is_control() {
+            let fate = self.transactions.add_marker(header, control_type(header, bytes, &mut buffer)?);
+            (is_removable, aborted) = (fate.is_removable, fate.aborted);
+        }
+        let is_aborted = !header.is_control() && self.transactions.add_batch(header);
+        let is_horizon_past = header.delete_horizon().is_some_and(|horizon| horizon <= self.now);
+        let removes_all = is_aborted || is_removable && is_horizon_past;
+        let keeps_empty =
+            self.is_last_of_producer(header) || header.last_offset + 1 == self.first_uncleanable;
+        let mut remains = Remains { aborted, ..Remains::default() };
+        if removes_all && !keeps_empty {
+            remains.records_before = header.count.map_or(0, |count| u64::try_from(count).unwrap_or(0));
+            return Ok(remains);
+        }
+        let (mut records, payload) = Records::open(*header, bytes, &mut buffer)?;
+        // with the true base offset of a wrapper
+        let header = &records.header().clone();
+        let payload = payload.of(bytes, &buffer);
+        let mut kept = Vec::new();
+        let mut has_tombstone = false;
+        while let Some(record) = records.next(payload)? {
+            remains.records_before += 1;
+            let is_kept =
+                !removes_all && (header.is_control() || self.is_kept(header, &record, keeps_old_tombstones));
+            if is_kept {
+                has_tombstone |= record.value.is_none();
+                kept.push(record);
+            }
+        }
+        remains.records_after = kept.len() as u64;
+        let is_whole = header.magic == 2 && remains.records_after == remains.records_before;
+        let kinds = (is_whole, has_tombstone || is_removable, keeps_empty);
+        remains.header = self.write(header, bytes, &kept, kinds, out)?;
+        Ok(remains)
+    }
+
+    /// `is_whole`: whether all records remain; `may_expire`: whether the batch needs a delete horizon, unless it has one;
+    /// `keeps_empty`: whether it remains without records.
+    fn write(
+        &mut self,
+        header: &BatchHeader,
+        bytes: &[u8],
+        kept: &[RecordRef<'_>],
+        (is_whole, may_expire, keeps_empty): (bool, bool, bool),
+        out: &mut Vec<u8>,
+    ) -> Result<Option<BatchHeader>, Unusable> {
+        if kept.is_empty() {
+            return Ok(if keeps_empty { Some(write_empty_batch(header, out)?) } else { None });
+        }
+        let needs_horizon = may_expire && header.delete_horizon().is_none();
+        if is_whole && !needs_horizon {
+            out.extend_from_slice(bytes);
+            return Ok(Some(*header));
+        }
+        let horizon = if needs_horizon {
+            // as in Java: no horizon, if it is beyond all times
+            Some(self.now.wrapping_add(self.delete_retention_ms))
+        } else {
+            header.delete_horizon()
+        };
+        Ok(Some(self.rewriter.rebuild(header, kept, horizon, out)?))
+    }
+
+    /// Whether a batch must remain, because its producer's last sequence or epoch is known from it.
+    fn is_last_of_producer(&self, header: &BatchHeader) -> bool {
+        let last = self.producers.get(&header.producer_id).filter(|_| header.producer_id >= 0);
+        last.is_some_and(|last| match last.data_offset {
+            Some(offset) => header.last_offset == offset,
+            None => header.is_control() && header.producer_epoch == last.producer_epoch,
+        })
+    }
+
+    /// Whether a record of a data batch remains.
+    fn is_kept(&self, header: &BatchHeader, record: &RecordRef<'_>, keeps_old_tombstones: bool) -> bool {
+        if record.offset > self.latest_offset {
+            return true;
+        }
+        let Some(key) = record.key else { return false };
+        let is_latest = self.map.get(key).is_none_or(|latest| record.offset >= latest);
+        let keeps_tombstones = match header.magic {
+            2 => header.delete_horizon().is_none_or(|horizon| self.now < horizon),
+            _ => keeps_old_tombstones,
+        };
+        is_latest && (record.value.is_some() || keeps_tombstones)
+    }
+}

@@ -1,0 +1,144 @@
+"""Imports of Parquet files into logs: each row once, though they are interrupted and repeated."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import cordwood as cw
+from cordwood.spark import jobs
+from spark.exporting import PLAIN
+from spark.reading import refuses
+from spark.writing import Sink, all_texts, records, texts, values
+
+pytestmark = pytest.mark.python_source
+
+
+def write_files(folder: Path, files: int, rows: int = 10, **columns: Any) -> list[str]:
+    """Files in which the values ascend. Returns all values."""
+    folder.mkdir(exist_ok=True)
+    for file in range(files):
+        found = [f"{file}.{row:03}" for row in range(rows)]
+        pq.write_table(pa.table({"value": found, **columns}), folder / f"{file}.parquet")
+    (folder / "_SUCCESS").touch()
+    return [f"{file}.{row:03}" for file in range(files) for row in range(rows)]
+
+
+def test_an_import_appends_a_record_for_each_row_in_order(spark: Any, root: Path) -> None:
+    given = write_files(root / "in", 3)
+    seen: list[jobs.Progress] = []
+    dry = jobs.import_parquet(spark, root / "in", root / "data", topic="orders")
+    assert (dry.rows, dry.files, dry.skipped, dry.dry_run, dry.columns) == (30, 3, 0, True, ["value"])
+    assert not (root / "data").exists()
+    done = jobs.import_parquet(
+        spark, root / "in", root / "data", topic="orders", step_bytes=1, dry_run=False, progress=seen.append
+    )
+    assert texts(root / "data" / "orders-0") == given
+    assert (done.steps, done.skipped, done.dry_run) == (3, 0, False)
+    assert [(one.steps_done, one.rows) for one in seen] == [(0, 0), (1, 10), (2, 20), (3, 30)]
+    again = jobs.import_parquet(spark, root / "in", root / "data", topic="orders", step_bytes=1, dry_run=False)
+    assert (again.steps, again.skipped) == (3, 3)
+    assert texts(root / "data" / "orders-0") == given
+
+
+def test_an_interrupted_import_continues(spark: Any, root: Path) -> None:
+    given = write_files(root / "in", 3)
+
+    class StopError(Exception):
+        pass
+
+    def stop(progress: jobs.Progress) -> None:
+        if progress.steps_done == 2:
+            raise StopError
+
+    arguments = {"topic": "orders", "step_bytes": 1, "dry_run": False}
+    with pytest.raises(StopError):
+        jobs.import_parquet(spark, root / "in", root / "data", progress=stop, **arguments)
+    assert all_texts(root / "data") == Counter(given[:20])
+    # others write meanwhile
+    Sink(root / "data", "value", topic="orders").run(values("other"))
+    done = jobs.import_parquet(spark, root / "in", root / "data", **arguments)
+    assert (done.steps, done.skipped) == (3, 2)
+    assert texts(root / "data" / "orders-0") == [*given[:20], "other", *given[20:]]
+
+
+def test_files_or_arguments_that_changed_are_refused(spark: Any, root: Path) -> None:
+    write_files(root / "in", 2)
+    jobs.import_parquet(spark, root / "in", root / "data", topic="orders", dry_run=False)
+    write_files(root / "in", 3)
+    for arguments in ({}, {"dry_run": False}):
+        with pytest.raises(jobs.ImportRowsError) as raised:
+            jobs.import_parquet(spark, root / "in", root / "data", topic="orders", **arguments)
+        assert raised.value.code == "import_changed"
+    # the new file alone is another import, and so is another topic
+    jobs.import_parquet(spark, root / "in" / "2.parquet", root / "data", topic="orders", dry_run=False)
+    jobs.import_parquet(spark, root / "in", root / "data", topic="others", dry_run=False)
+    assert [len(texts(root / "data" / name)) for name in ("orders-0", "others-0")] == [30, 30]
+
+
+def test_what_was_exported_is_imported_in_its_order(spark: Any, root: Path) -> None:
+    jobs.export(spark, PLAIN.path, root / "out", step_bytes=50_000, includeHeaders=True)
+    done = jobs.import_parquet(spark, root / "out", root / "data", dry_run=False)
+    assert set(done.ignored) == {"date", "timestampType"}
+
+    def contents(path: Path | str) -> list[Any]:
+        return [(one.key, one.value, one.timestamp, tuple(one.headers)) for one in cw.Log(path).records()]
+
+    assert contents(root / "data" / "orders-0") == contents(PLAIN.path)
+
+
+def test_columns_are_expressions_over_the_files(spark: Any, root: Path) -> None:
+    pq.write_table(pa.table({"id": [7, 8], "city": ["Bern", None]}), root / "cities.parquet")
+    columns = {"key": "CAST(id AS STRING)", "value": "to_json(struct(*))", "timestamp": "timestamp_millis(id)"}
+    jobs.import_parquet(
+        spark, root / "cities.parquet", root / "data", columns=columns, topic="cities", numPartitions=1, dry_run=False
+    )
+    first, second = records(root / "data" / "cities-0")
+    assert (first.key, first.timestamp) == (b"7", 7)
+    assert [json.loads(one.value or b"") for one in (first, second)] == [{"id": 7, "city": "Bern"}, {"id": 8}]
+
+
+def test_a_file_that_is_not_parquet_is_named(spark: Any, root: Path) -> None:
+    write_files(root / "in", 1)
+    (root / "in" / "x.parquet").write_bytes(b"PAR1 but no more")
+    with pytest.raises(jobs.ImportRowsError, match=r"x\.parquet"):
+        jobs.import_parquet(spark, root / "in", root / "data", topic="orders")
+    (root / "empty").mkdir()
+    for path in (root / "none", root / "empty"):
+        with pytest.raises(jobs.ImportRowsError, match=path.name):
+            jobs.import_parquet(spark, path, root / "data", topic="orders")
+    write_files(root / "names", 1, value=[1] * 10)
+    with refuses("CORDWOOD_BAD_OPTION", "bigint"):
+        jobs.import_parquet(spark, root / "names", root / "data", topic="orders")
+
+
+@pytest.mark.long
+def test_the_command_is_a_dry_run_until_yes(root: Path) -> None:
+    given = write_files(root / "in", 2)
+    command = [sys.executable, "-m", "cordwood.spark", "import", str(root / "in"), str(root / "data")]
+    command += ["--topic", "orders", "--column", "key=substr(value, 3)", "--master", "local[1]"]
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, *more], capture_output=True, text=True, check=False)
+
+    dry = run()
+    assert dry.returncode == 0, dry.stderr
+    assert "20 rows of 2 files" in dry.stdout
+    assert "--yes" in dry.stdout
+    assert not (root / "data").exists()
+    done = run("--yes", "--json", "--step-bytes", "1")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["steps"] == 2
+    assert texts(root / "data" / "orders-0") == given
+    assert [record.key for record in records(root / "data" / "orders-0")][:2] == [b"000", b"001"]
+    wrong = run("--option", "topik=x")
+    assert wrong.returncode == 2
+    assert "did you mean topic" in wrong.stderr
