@@ -39,6 +39,8 @@ use group_commit::GroupCommit;
 pub use options::WriterOptions;
 use partition::Partition;
 pub use producer::Producer;
+#[cfg(feature = "inspect")]
+pub(crate) use producers::{KEPT_PRODUCERS, kept_producers};
 pub use recovery::{
     FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit,
 };

@@ -54,11 +54,9 @@ impl Partition {
     pub(super) fn hold(&mut self, producer_id: i64, producer_epoch: i16) -> Holder {
         let in_use = Arc::new(());
         let session = Session { epoch: producer_epoch, handle: Arc::downgrade(&in_use) };
-        // a session that is over, and that says no more than the log, is not needed
-        let in_log = |id: &i64| self.producers.get(*id).map(|entry| entry.producer_epoch);
-        let is_needed = |id: &i64, old: &mut Session| {
-            old.handle.strong_count() > 0 || in_log(id).is_some_and(|epoch| epoch < old.epoch)
-        };
+        // a session that is over, and that fences no more than the log does, is not needed
+        let in_log = |id: &i64| self.producers.get(*id).map_or(0, |entry| entry.producer_epoch);
+        let is_needed = |id: &i64, old: &mut Session| old.handle.strong_count() > 0 || in_log(id) < old.epoch;
         self.sessions.by_id.retain(is_needed);
         self.sessions.by_id.insert(producer_id, session);
         Holder { producer_id, producer_epoch, _in_use: in_use }
@@ -100,6 +98,8 @@ impl Partition {
     pub(super) fn new_id(&mut self, owner: IdOwner, name: Option<&str>) -> Result<i64> {
         let mut names = self.ids()?.clone();
         self.producers.remove_expired((self.clock)());
+        // a name whose records were deleted is known, and its id is used
+        self.producers.restore_named(&self.directory, self.ends.log_end_offset())?;
         let range = owner.ids();
         let used = self.producers.ids().chain(names.iter()).chain(self.sessions.by_id.keys().copied());
         let last = used.filter(|id| range.contains(id)).max();

@@ -53,6 +53,9 @@ impl Partition {
             _ if target == self.active.base_offset() => self.active.size(),
             _ => segment_size,
         };
+        // the snapshot that they were read from may be one of those that are removed
+        let start = self.ends.log_start_offset();
+        self.ends.commit().or_poison_after_sync(self.producers.keep_named(&self.directory, start))?;
         let producers = self.producers_as_of(&log, offset)?;
         drop(log);
         // cut later: an entry that cannot be read is an error before the first change
@@ -161,7 +164,6 @@ impl Partition {
         self.active = SegmentAppender::open(&self.directory, target, state, &layout, created, jitter)?;
         self.durable_offset_file.set(data_end)?;
         self.producers = staged.producers.put(&self.directory)?;
-        self.producers.restore_named(&self.directory, offset)?;
         self.ends.end_truncation(data_end, offset);
         self.publish_segments();
         truncation_count::increment(&self.directory)

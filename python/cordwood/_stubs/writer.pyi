@@ -232,7 +232,7 @@ class LogWriter:
 
         With a *name* it continues, also after a crash, where the producer of this name has stopped. Without one it is
         a new producer. Names are those of topics: 1 to 249 characters of a-z, A-Z, 0-9, `.`, `_` and `-`. They are
-        kept in the partition directory, in `.cordwood.producers`; a copy of the log has none. A named producer does
+        kept in the partition directory, in `.cordwood.producers`, and a copy of the log has them. A named producer does
         not expire in a `LogWriter`, but a broker that opens the log forgets it after `producer.id.expiration.ms`.
 
         If an object of the same name exists, its appends raise an `InvalidProducerEpochError` from now on.
@@ -331,9 +331,9 @@ class LogWriter:
         """Copy the log as it is now to *path*, as `cw.copy` does with its defaults. Return what was copied.
 
         The copy has all records that were appended before the call, byte for byte, and what belongs to them:
-        transactions, producers, leader epochs, the log start offset. It has none that other threads append meanwhile.
-        Calls that remove records, such as `apply_retention`, wait for a backup; appends do not. Positions
-        (`Log.position`) are not copied.
+        transactions, producers and their names, leader epochs, the log start offset. It has none that other threads
+        append meanwhile. Calls that remove records, such as `apply_retention`, wait for a backup; appends do not.
+        Positions (`Log.position`) are not copied.
 
         The copy is a log: `Log`, `LogWriter` and Kafka open it. If a backup was interrupted, the next one to the same
         path continues it. To the path of a complete one it is a `ConfigError`, unless the log has not changed since.

@@ -69,6 +69,8 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
     if yes and abort is None:
         raise UsageError("--yes has an effect only with --abort")
     if abort is not None:
+        if topic or output_format is not None or output is not None:
+            raise UsageError("--abort is for one partition and prints no table: leave out --topic, --format and -o")
         _abort(path, abort, yes=yes, json=json)
         return
     if topic and not is_open:

@@ -1,4 +1,5 @@
-//! The files beside the segments of a copy: leader epochs, topic id, log start offset, recovery point.
+//! The files beside the segments of a copy: leader epochs, topic id, names of producers, log start offset,
+//! recovery point.
 
 use super::destination::Destination;
 use crate::error::Result;
@@ -9,6 +10,11 @@ use crate::state::cleaner_checkpoint::CLEANED;
 use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
+use crate::state::producer_ids::{PRODUCERS, ProducerIds};
+use crate::writer::{KEPT_PRODUCERS, kept_producers};
+
+/// The largest file of names that is read, bytes.
+const MAX_NAMES_BYTES: u64 = 64 << 20;
 
 /// The leader epochs of a copy.
 #[derive(Debug)]
@@ -65,6 +71,32 @@ pub(super) fn put_topic_id(log: &Log, destination: &Destination, warnings: &mut 
         Err(error) => return Err(error),
     };
     destination.put(PARTITION_METADATA, id.map(|id| id.to_file()).as_ref().map(String::as_bytes))
+}
+
+/// Writes the names of producers and transactional ids of the source, and its named producers without records in the log: they go on in
+/// the copy. Not compared with a complete copy: a name that has not written leaves nothing in the log.
+pub(super) fn put_producer_names(
+    log: &Log,
+    destination: &Destination,
+    warnings: &mut Vec<String>,
+) -> Result<()> {
+    if destination.is_complete() {
+        return Ok(());
+    }
+    let directory = log.directory();
+    match ProducerIds::read(directory).and_then(|_| kept_producers(directory)) {
+        Ok(_) => {}
+        Err(error) if error.is_damage() => {
+            warnings.push(format!("{error}; the copy has no names of producers"));
+            return Ok(());
+        }
+        Err(error) => return Err(error),
+    }
+    for name in [PRODUCERS, KEPT_PRODUCERS] {
+        let bytes = directory.read_small(name, MAX_NAMES_BYTES)?;
+        destination.put(name, bytes.as_deref())?;
+    }
+    Ok(())
 }
 
 /// Notes that a cleaner had cleaned the source: nothing else may show why offsets are missing. Also in a copy of a data

@@ -21,7 +21,7 @@ mod staged_log;
 use std::path::Path;
 use std::sync::Arc;
 
-use companions::{Epochs, put_cleaned, put_log_start_offset, put_topic_id};
+use companions::{Epochs, put_cleaned, put_log_start_offset, put_producer_names, put_topic_id};
 pub use data_directory::copy_data_directory;
 use destination::Destination;
 use metadata::put_metadata;
@@ -49,7 +49,7 @@ pub type OnProgress<'a> = &'a mut (dyn FnMut(CopyProgress) -> Result<()> + Send)
 /// The batches are copied as they are, bytes, offsets, epochs, producer ids and transactions. Segments that are copied from their
 /// first batch on keep their names; a range that begins inside a segment begins with a segment named by its first batch. Indexes,
 /// transaction indexes, producer snapshots, leader epochs, topic id and log start offset come with them, so that Kafka opens the
-/// copy without recovery; with a whole metadata log of a cluster also its snapshots and `quorum-state`. Each batch's checksum is verified, and the written files are read back and compared.
+/// copy without recovery, and the names of the producers of a writer; with a whole metadata log of a cluster also its snapshots and `quorum-state`. Each batch's checksum is verified, and the written files are read back and compared.
 ///
 /// The copy is as of the moment when this call opened the source, which other processes may write to: sealed segments do not
 /// change, and the log end offset is fixed.
@@ -327,6 +327,7 @@ impl Copying<'_> {
         let Self { destination, epochs, mut report, .. } = self;
         epochs.put(&destination, log_start_offset, end)?;
         put_topic_id(&self.source.log, &destination, &mut report.warnings)?;
+        put_producer_names(&self.source.log, &destination, &mut report.warnings)?;
         put_cleaned(&self.source.log, &destination)?;
         let Source { log: source_log, snapshots, .. } = self.source;
         if self.options.ranges == Ranges::default() {

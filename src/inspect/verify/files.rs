@@ -12,18 +12,21 @@ use crate::state::cleaner_checkpoint::CLEANED;
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::partition_metadata::PARTITION_METADATA;
 use crate::state::positions::{self, CommittedOffset, POSITIONS};
+use crate::state::producer_ids::PRODUCERS;
 use crate::state::truncation_count::TRUNCATIONS;
 use crate::state::{COPY_JOURNAL, SPARK_SINK};
-use crate::writer::QUARANTINE;
+use crate::writer::{KEPT_PRODUCERS, QUARANTINE};
 
 /// The files of a partition that are no segment's.
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 11] = [
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
     CHECKPOINT,
     DURABLE,
     CLEAN,
     TRUNCATIONS,
+    PRODUCERS,
+    KEPT_PRODUCERS,
     COPY_JOURNAL,
     CLEANED,
     PartitionLocks::NAME,

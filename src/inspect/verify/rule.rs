@@ -216,6 +216,10 @@ rules! {
     /// A position of a consumer (`.cordwood.positions/`) that cannot be read.
     PositionUnreadable = "position_unreadable", Warning,
         Remedy::Manual("commit the consumer's offset again, or remove the file"), "ignores the directory";
+    /// The file of the names of producers, or of the producers without records in the log, cannot be read.
+    ProducerNamesUnreadable = "producer_names_unreadable", Warning,
+        Remedy::Manual("remove the file: named producers that it is needed for then begin again at sequence 0"),
+        "ignores the file";
     /// A log that ends below the offset up to which a writer synced it.
     LostEnd = "lost_end", Error, Remedy::Manual("restore the records after the log end from a copy"), "ignores the file";
     /// Segments that are missing or have another size than when the writer closed the log.

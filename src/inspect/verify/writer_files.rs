@@ -8,7 +8,9 @@ use crate::log::Log;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE, DurableOffsetFile};
 use crate::state::clean_marker::{CLEAN, CleanMarker};
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
+use crate::state::producer_ids::{PRODUCERS, ProducerIds};
 use crate::state::truncation_count::{self, TRUNCATIONS};
+use crate::writer::{KEPT_PRODUCERS, kept_producers};
 
 /// What the small files said before the segments were listed: a writer writes them after the records.
 #[derive(Debug)]
@@ -46,6 +48,12 @@ impl WriterFiles {
         }
         if let Err(error) = TopicId::read(directory) {
             found.damaged(Rule::PartitionMetadataUnreadable, directory, PARTITION_METADATA, error)?;
+        }
+        if let Err(error) = ProducerIds::read(directory) {
+            found.damaged(Rule::ProducerNamesUnreadable, directory, PRODUCERS, error)?;
+        }
+        if let Err(error) = kept_producers(directory) {
+            found.damaged(Rule::ProducerNamesUnreadable, directory, KEPT_PRODUCERS, error)?;
         }
         if let Some(count) = truncation_count::open(directory)?
             && count.size() % 2 == 1

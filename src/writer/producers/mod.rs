@@ -11,6 +11,8 @@ mod replay;
 
 use std::collections::{BTreeSet, HashMap};
 
+#[cfg(feature = "inspect")]
+pub(crate) use kept::{KEPT_PRODUCERS, kept_producers};
 pub(super) use rebuild::{ProducerPlan, Rebuild, StagedProducers};
 pub(super) use replay::{Replayed, aborted};
 

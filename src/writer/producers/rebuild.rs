@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::replay::Replayed;
-use super::{Producers, is_forgotten, snapshot_file, snapshots_in};
+use super::{Producers, is_forgotten, kept, snapshot_file, snapshots_in};
 use crate::error::Result;
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, Staged};
@@ -188,6 +188,8 @@ impl<'a> Rebuild<'a> {
     /// *Source*: `UnifiedLog.truncateTo`. Kafka removes the snapshots of the removed segments first; all are above the new end.
     pub(in crate::writer) fn truncate_to(mut self, end_offset: i64) -> Result<ProducerPlan> {
         self.rebuild(end_offset, false)?;
+        // the lower snapshots may be without them, and their handles may be in use. Read here: an error changes nothing
+        kept::restore(&mut self.states, self.directory, end_offset)?;
         Ok(self.plan())
     }
 

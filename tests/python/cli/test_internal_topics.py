@@ -104,6 +104,8 @@ def test_an_open_transaction_is_aborted_only_with_yes(tmp_path: Path) -> None:
         (["transactions", DATA, "--abort", "5"], 2, "--abort needs one partition directory"),
         (["transactions", PAYMENTS, "--abort", "x"], 2, "--abort"),
         (["transactions", PAYMENTS, "--abort", "5", "--id", "city-1"], 2, "--id is for transactional ids"),
+        (["transactions", PAYMENTS, "--abort", "5", "--format", "csv"], 2, "leave out --topic, --format and -o"),
+        (["transactions", PAYMENTS, "--abort", "5", "--topic", "payments"], 2, "leave out --topic, --format and -o"),
         (["transactions", PAYMENTS, "--abort", "6"], 1, "producer 6 has no open transaction; producers with one: 4, 5"),
         (["transactions", DATA, "--open", "--topic", "citties"], 1, "no topic 'citties'; there are"),
         (["metadata", DATA, "--topic", "citties"], 1, "no topics of a topic named citties"),

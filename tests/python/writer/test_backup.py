@@ -112,6 +112,37 @@ def test_a_backup_knows_the_producers_of_the_log(tmp_path: Path) -> None:
         assert writer.append_batches(raw(3)).first_offset == 3
 
 
+def test_a_backup_has_the_names_of_producers_and_transactional_ids(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    with cw.LogWriter(path) as writer:
+        producer = writer.producer("deleted")
+        producer.append_many(["a", "b"])
+        writer.delete_before(2)
+        writer.producer("import").append("c")
+        transaction = writer.transaction("billing")
+        transaction.append("open")
+        backup = checked(writer.backup(tmp_path / "backup-0"))
+        # the names may change after a backup, and it is still one of this log
+        writer.producer("later")
+        writer.backup(backup.path)
+    with cw.LogWriter(backup.path) as writer:
+        assert [writer.producer(name).next_sequence for name in ("import", "deleted", "later")] == [1, 2, 0]
+        assert writer.last_stable_offset == 3
+        with writer.transaction("billing") as transaction:
+            transaction.append("closed")
+        assert writer.last_stable_offset == writer.log_end_offset
+        assert [record.value for record in writer.reader().records(isolation_level="read_committed")] == [
+            b"c",
+            b"closed",
+        ]
+    # damage of the names is no obstacle
+    (path / ".cordwood.producers").write_bytes(b"0\n")
+    report = cw.copy(path, tmp_path / "copy-0")
+    assert [".cordwood.producers" in warning for warning in report.warnings] == [True]
+    with cw.LogWriter(report.path) as writer:
+        assert writer.producer("import").next_sequence == 0
+
+
 def test_a_backup_beside_appends_is_a_prefix_of_the_log(tmp_path: Path) -> None:
     path, done = tmp_path / "orders-0", threading.Event()
     acknowledged: list[int] = []

@@ -223,6 +223,76 @@ fn a_producer_keeps_its_sequences_when_all_its_records_are_deleted() {
 }
 
 #[test]
+fn the_use_of_another_name_and_a_truncation_leave_the_sequences_of_deleted_records() {
+    let mut log = Log::new();
+    let producer = log.writer().producer(Some("billing")).unwrap();
+    let id = producer.producer_id();
+    producer.append_many(&[record("a"), record("b")], None).unwrap();
+    log.writer().delete_before(2).unwrap();
+    log.reopen();
+    // nothing of it is in the log or in a snapshot that is loaded
+    let other = log.writer().producer(Some("audit")).unwrap();
+    assert_eq!(other.producer_id(), id + 1);
+    other.append(&record("c"), None).unwrap();
+    log.plain();
+    let producer = log.writer().producer(Some("billing")).unwrap();
+    assert_eq!((producer.producer_id(), producer.next_sequence().unwrap()), (id, 2));
+    // a handle that is in use
+    log.writer().truncate_to(3).unwrap();
+    assert_eq!((producer.next_sequence().unwrap(), producer.last_offset().unwrap()), (2, Some(1)));
+    assert_eq!(offsets(producer.append(&record("c"), None).unwrap()), (3, 3, false));
+    log.writer().truncate_to(3).unwrap();
+    assert!(producer.append_many(&[record("a"), record("b")], Some(0)).unwrap().is_duplicate);
+    log.crash();
+    let producer = log.writer().producer(Some("billing")).unwrap();
+    assert_eq!((producer.producer_id(), producer.next_sequence().unwrap()), (id, 2));
+    // without the names, their ids are not given out again
+    drop(producer);
+    log.close();
+    fs::remove_file(log.path().join(FILE)).unwrap();
+    log.open();
+    assert_eq!(log.writer().producer(Some("new")).unwrap().producer_id(), id + 2);
+}
+
+#[test]
+fn a_second_truncation_below_a_snapshot_leaves_the_sequences_of_deleted_records() {
+    let mut log = Log::new();
+    log.writer().producer(Some("billing")).unwrap().append_many(&[record("a"), record("b")], None).unwrap();
+    log.plain();
+    log.plain();
+    log.writer().roll().unwrap();
+    let producer = log.writer().producer(Some("billing")).unwrap();
+    producer.append(&record("c"), None).unwrap();
+    // it has a record at or above the log start; after the truncation, only the snapshot of the roll has it
+    log.writer().delete_before(2).unwrap();
+    for (offset, is_crash) in [(4, false), (3, true)] {
+        log.writer().truncate_to(offset).unwrap();
+        assert_eq!(producer.next_sequence().unwrap(), 2, "{offset}");
+        if is_crash {
+            log.crash();
+        }
+    }
+    let producer = log.writer().producer(Some("billing")).unwrap();
+    assert_eq!((producer.producer_id(), producer.next_sequence().unwrap()), (FIRST_NAMED, 2));
+}
+
+#[test]
+fn a_fenced_handle_stays_fenced() {
+    let mut log = Log::new();
+    let fenced = log.writer().producer(Some("billing")).unwrap();
+    let newer = log.writer().producer(Some("billing")).unwrap();
+    assert_eq!(newer.producer_epoch(), 1);
+    drop(newer);
+    // neither of them has written, and another producer is given out
+    let other = log.writer().producer(None).unwrap();
+    match fenced.append(&record("a"), None) {
+        Err(Error::InvalidProducerEpoch { expected: 1, found: 0, .. }) => {}
+        other => panic!("{other:?}"),
+    }
+    other.append(&record("a"), None).unwrap();
+}
+
+#[test]
 fn a_truncation_does_not_forget_a_producer_whose_records_were_deleted() {
     for is_reopened in [false, true] {
         let mut log = Log::new();

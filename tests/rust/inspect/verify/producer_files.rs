@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use cordwood::inspect::rebuild::{RebuildOptions, rebuild};
 use cordwood::inspect::verify::{Finding, Rule, Severity};
+use cordwood::record::NewRecord;
 use cordwood::state::producers::ProducerSnapshot;
 use cordwood::types::Io;
+use cordwood::writer::{LogWriter, WriterOptions};
 
 use super::{options, verified};
 use crate::support::golden;
@@ -163,4 +165,25 @@ fn assert_limited(dir: &Path) {
         fs::write(&path, &original).unwrap();
     }
     assert!(wrong > 0 && right > 0, "{wrong} {right}");
+}
+
+#[test]
+fn the_files_of_named_producers_are_known_and_their_damage_is_found() {
+    let parent = folder();
+    let dir = parent.path().join("orders-0");
+    let mut writer = LogWriter::open(&dir, &WriterOptions::default()).unwrap();
+    let producer = writer.producer(Some("billing")).unwrap();
+    producer.append(&NewRecord::default(), None).unwrap();
+    writer.delete_before(1).unwrap();
+    writer.close().unwrap();
+    assert_eq!(findings(&dir), []);
+    for name in [".cordwood.producers", ".cordwood.producer-states"] {
+        let whole = fs::read(dir.join(name)).unwrap();
+        fs::write(dir.join(name), &whole[..whole.len() - 1]).unwrap();
+        let found = findings(&dir);
+        let found: Vec<_> =
+            found.iter().map(|finding| (finding.rule, finding.severity, finding.file.clone())).collect();
+        assert_eq!(found, [(Rule::ProducerNamesUnreadable, Severity::Warning, dir.join(name))]);
+        fs::write(dir.join(name), whole).unwrap();
+    }
 }
