@@ -65,6 +65,7 @@ PRINTING: list[tuple[list[object], bool]] = [
     (["append", "{new}"], False),
     (["truncate", SMALL, "--to", 5], False),
     (["apply-retention", SMALL], False),
+    (["compact", SMALL], False),
     (["--help"], True),
     (["verify", "--help"], True),
     (["--version"], True),

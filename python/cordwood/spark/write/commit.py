@@ -268,7 +268,7 @@ def _check_own(root: Path, log: Log, change: Change, path: Path) -> None:
         wrong = "others"
     except (CordwoodError, OSError) as error:
         # a log whose start was moved, staged logs that somebody removed
-        wrong = f"an error: {' '.join(str(error).split())}"
+        wrong = f"an error: {error}"
     raise SparkLogError(
         UNFINISHED_WRITE,
         f"{log.path}: expected only records of an interrupted write at offset {change.start_offset} and after, "
