@@ -24,7 +24,8 @@ fn visible(batches: &[Rc<Batch>], (start, end): (i64, i64)) -> (Vec<i64>, i64) {
     let mut open: BTreeMap<i64, Vec<&Rc<Batch>>> = BTreeMap::new();
     let mut offsets = Vec::new();
     let mut add = |batch: &Batch| offsets.extend(batch.records.iter().map(|record| record.offset));
-    for batch in batches.iter().filter(|batch| batch.last_offset >= start) {
+    // also those below the log start: a transaction may begin there
+    for batch in batches {
         if !batch.transactional {
             add(batch);
         } else if !batch.control {
@@ -35,6 +36,7 @@ fn visible(batches: &[Rc<Batch>], (start, end): (i64, i64)) -> (Vec<i64>, i64) {
             open.remove(&batch.producer_id);
         }
     }
+    open.retain(|_, batches| batches.iter().any(|batch| batch.last_offset >= start));
     let first_open = open.values().map(|batches| batches[0].base_offset.max(start)).min().unwrap_or(end);
     offsets.retain(|offset| *offset >= start && *offset < first_open);
     offsets.sort_unstable();
@@ -103,7 +105,9 @@ pub fn check(recovered: &Recovered, batches: &[Rc<Batch>], options: &WriterOptio
     transaction.commit().map_err(fail)?;
     writer.flush().map_err(fail)?;
     let log = writer.reader().map_err(fail)?;
-    let is_client = |batch: &&Rc<Batch>| batch.producer_id < TRANSACTIONAL_IDS;
+    // the opening may have deleted segments below the log start
+    let first = log.segments().first().map_or(0, |first| first.base_offset());
+    let is_client = |batch: &&Rc<Batch>| batch.producer_id < TRANSACTIONAL_IDS && batch.base_offset >= first;
     let others: Vec<_> = batches.iter().filter(is_client).map(Rc::clone).collect();
     let (_, first_open) = visible(&others, (recovered.bounds.0, writer.log_end_offset()));
     let stable = log.last_stable_offset().map_err(fail)?;
