@@ -1,7 +1,10 @@
 //! The last record of a key, or of each key, without compaction.
 
+#[cfg(feature = "arrow")]
+use super::RecordFilter;
+#[cfg(feature = "arrow")]
 use super::offset_map::OffsetMap;
-use super::{Log, Ranges, RecordFilter, ScanOptions, ScanStep};
+use super::{Log, Ranges, ScanOptions, ScanStep};
 use crate::error::Result;
 use crate::types::IsolationLevel;
 
@@ -47,6 +50,7 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::scan`] and [`Scan::next_step`](super::Scan::next_step).
+    #[cfg(feature = "arrow")]
     pub(crate) fn latest_filter(
         &self,
         options: ScanOptions,

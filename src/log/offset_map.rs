@@ -42,11 +42,13 @@ impl OffsetMap {
     }
 
     /// An empty map for [`OffsetMap::put_growing`].
+    #[cfg(any(feature = "arrow", test))]
     pub(crate) fn growing() -> Self {
         Self { words: vec![0; 64 * WORDS], max_len: usize::MAX, ..Self::default() }
     }
 
     /// [`OffsetMap::put`] that doubles the memory if it is full.
+    #[cfg(any(feature = "arrow", test))]
     pub(crate) fn put_growing(&mut self, key: &[u8], offset: i64) -> Result<()> {
         let slots = self.words.len() / WORDS;
         if (self.len + 1) * 10 > slots * 9 {
