@@ -19,7 +19,7 @@ JAR := python/cordwood/spark/jars/cordwood-spark.jar
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
 .PHONY: help demo test test-all test-rest guarantees verify-flips bench bench-append bench-kafka bench-inspect bench-sweeps bench-cold bench-python bench-spark \
-	jar wheel fmt lint compiled rust python java java-tests java-versions java-spark random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes power-cuts soak extension release prerequisites clean
+	jar wheel fmt lint compiled rust python java java-tests java-versions java-spark random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes power-cuts soak write-stress extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
@@ -198,6 +198,9 @@ fmt: $(VENV)/.tools ## format Rust and Python
 
 power-cuts: release ## 500 power cuts each of ext4 and XFS on a loop device (root); five minutes
 	CORDWOOD_POWER_CUTS=500 $(PYTEST) -n 2 -rs -s tests/python/writer/test_power_cuts.py
+
+write-stress: extension ## Spark writes of several processes that are killed at random; two minutes
+	CORDWOOD_WRITE_STRESS_SECONDS=100 $(PYTEST) -s tests/python/spark/test_write_stress.py
 
 soak: release ## 20 million records through a writer that is killed every few seconds, with four followers; minutes
 	CORDWOOD_SOAK_RECORDS=20000000 $(PYTEST) -s tests/python/writer/test_soak.py

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+import traceback
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,11 @@ import pytest
 import cordwood as cw
 from spark.writing import Sink, all_texts, left, texts
 
-pytestmark = [pytest.mark.python_source, pytest.mark.long]
+SECONDS = int(os.environ.get("CORDWOOD_WRITE_STRESS_SECONDS", "0"))
+NOT_ASKED = pytest.mark.skipif(SECONDS == 0, reason="`make write-stress` runs it")
+pytestmark = [pytest.mark.python_source, pytest.mark.long, NOT_ASKED]
 
 WRITERS = 4
-SECONDS = 40
 PARTITIONS = 3
 
 
@@ -47,6 +49,8 @@ def start(root: Path, done: Path, number: int) -> int:
     if child == 0:
         try:
             writer(root, done, number)
+        except BaseException:  # noqa: BLE001  (the process ends, whatever it was)
+            traceback.print_exc()
         finally:
             os._exit(1)
     return child

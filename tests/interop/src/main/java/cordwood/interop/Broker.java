@@ -85,8 +85,20 @@ final class Broker {
         NewTopic topic = new NewTopic(question.get("topic").asText(), 1, (short) 1).configs(settings);
         try (Admin admin = admin()) {
             Uuid id = admin.createTopics(List.of(topic)).topicId(topic.name()).get(PATIENCE_SECONDS, TimeUnit.SECONDS);
-            // answered by the partition's leader, so its directory is there
-            admin.listOffsets(Map.of(new TopicPartition(topic.name(), 0), OffsetSpec.earliest())).all().get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+            long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
+            // answered by the partition's leader, so its directory is there; the broker may learn of the topic after the controller
+            while (true) {
+                try {
+                    admin.listOffsets(Map.of(new TopicPartition(topic.name(), 0), OffsetSpec.earliest())).all().get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+                    break;
+                } catch (java.util.concurrent.ExecutionException error) {
+                    boolean isUnknown = error.getCause() instanceof org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
+                    if (!isUnknown || System.nanoTime() > until) {
+                        throw error;
+                    }
+                    Thread.sleep(20);
+                }
+            }
             answer.put("topic_id", id.toString());
         }
     }
