@@ -16,7 +16,9 @@ import pytest
 import cordwood as cw
 from cordwood.spark import errors
 from cordwood.spark.write import commit as commits
+from cordwood.spark.write import journal as journals
 from cordwood.spark.write import staging
+from cordwood.spark.write.journal import Commit, Journal
 from spark.reading import refuses
 from spark.writing import Sink, all_texts, left, texts, values
 
@@ -223,6 +225,41 @@ def test_staged_logs_that_nobody_commits_are_removed_after_a_week(root: Path) ->
         os.utime(path, (time.time() - week,) * 2)
     orders(root).run(placed((2, "d")))
     assert [path.name for path in root.iterdir()] == ["orders-2"]
+
+
+def test_a_commit_counts_also_if_its_staged_logs_cannot_be_removed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error would make Spark write the rows again."""
+
+    def fail(_: Journal, __: str) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    sink = Sink(root, topic="orders")
+    messages = [sink.stage(0, values("a"))]
+    with monkeypatch.context() as patch:
+        patch.setattr(Journal, "remove_staged", fail)
+        sink.commit(messages)
+    assert texts(root / "orders-0") == ["a"]
+
+
+def test_what_another_process_removes_meanwhile_is_no_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A removal that began before a partition had a segment may find its directories empty."""
+    journal, removed = Journal(str(root)), []
+    write = journals._write  # noqa: SLF001  (the step that is disturbed)
+
+    def removing(path: Path, commit: Commit) -> None:
+        if not removed:
+            path.parent.rmdir()
+            removed.append(path)
+        write(path, commit)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journals, "_write", removing)
+        Sink(root, topic="orders").run(values("a"))
+    assert texts(root / "orders-0") == ["a"]
+    assert len(removed) == 1
+    monkeypatch.setattr(Journal, "partitions", lambda _: iter([("orders-1", "orders", 1)]))
+    assert journal.existing() == {}
+    assert journal.unfinished() == []
 
 
 def test_a_directory_that_somebody_made_for_a_partition_is_not_removed(root: Path) -> None:

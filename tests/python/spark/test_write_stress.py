@@ -16,9 +16,8 @@ import pytest
 import cordwood as cw
 from spark.writing import Sink, all_texts, left, texts
 
-SECONDS = int(os.environ.get("CORDWOOD_WRITE_STRESS_SECONDS", "0"))
-NOT_ASKED = pytest.mark.skipif(SECONDS == 0, reason="`make write-stress` runs it")
-pytestmark = [pytest.mark.python_source, pytest.mark.long, NOT_ASKED]
+SECONDS = int(os.environ.get("CORDWOOD_WRITE_STRESS_SECONDS", "20"))
+pytestmark = [pytest.mark.python_source, pytest.mark.long]
 
 WRITERS = 4
 PARTITIONS = 3
@@ -61,17 +60,20 @@ def test_each_write_counts_as_a_whole_or_not_at_all(root: Path) -> None:
     chance = random.Random(3)
     children = {number: start(data, done, number) for number in range(WRITERS)}
     until, kills = time.monotonic() + SECONDS, 0
-    while time.monotonic() < until:
-        time.sleep(chance.random() * 1.5)
-        number = chance.randrange(WRITERS)
-        os.kill(children[number], signal.SIGKILL)
-        # ended by the signal, and not by an error
-        assert os.WTERMSIG(os.waitpid(children[number], 0)[1]) == signal.SIGKILL
-        kills += 1
-        children[number] = start(data, done, number)
-    for child in children.values():
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+    try:
+        while time.monotonic() < until:
+            time.sleep(chance.random() * 1.5)
+            number = chance.randrange(WRITERS)
+            child = children.pop(number)
+            os.kill(child, signal.SIGKILL)
+            # ended by the signal, and not by an error
+            assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+            kills += 1
+            children[number] = start(data, done, number)
+    finally:
+        for child in children.values():
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
     # takes back the last interrupted commit
     Sink(data, "value", "partition", topic="orders").run([{"value": b"last", "partition": 0}])
     found = all_texts(data)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from cordwood import CordwoodError, LockedError, Log, LogConfig, LogWriter
 from cordwood.spark.errors import SEGMENT_GONE, UNFINISHED_WRITE, SparkLogError
-from cordwood.spark.write.journal import Change, Commit, Journal, Piece
+from cordwood.spark.write.journal import Change, Commit, Journal, Piece, unless_removed
 from cordwood.spark.write.options import SinkOptions
 from cordwood.spark.write.staging import Staged, StagedBatches
 
@@ -185,18 +185,17 @@ def _locked(journal: Journal, names: list[str], config: LogConfig | None) -> Ite
     writers: dict[str, LogWriter] = {}
 
     def open_log(name: str) -> None:
-        writers[name] = LogWriter(journal.root / name, config=config, flush="none")
+        writers[name] = unless_removed(lambda: LogWriter(journal.root / name, config=config, flush="none"))
 
     try:
         # two commits to the same logs do not take each other's second lock
         _at_once(open_log, names[:1])
         _at_once(open_log, names[1:])
         yield writers
-    except BaseException:
-        with suppress(Exception):
+    finally:
+        # What counts is durable. Its error would make a caller write again what is written; the next opening recovers.
+        with suppress(CordwoodError, OSError):
             _at_once(LogWriter.close, writers.values())
-        raise
-    _at_once(LogWriter.close, writers.values())
 
 
 def _allow_open_files(count: int) -> None:

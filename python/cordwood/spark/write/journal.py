@@ -7,16 +7,16 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cordwood._core import _has_segments, _partition_parts
 from cordwood.spark.errors import UNFINISHED_WRITE, SparkLogError
 
-__all__ = ["Change", "Commit", "Journal", "Piece"]
+__all__ = ["Change", "Commit", "Journal", "Piece", "unless_removed"]
 
 _OWN = ".cordwood.spark"
 _FORMAT = 1
@@ -25,6 +25,8 @@ _FORMAT = 1
 _STALE_SECONDS = 7 * 24 * 3600
 
 _ATTEMPTS = 100
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Journal:
         """Return the partitions of each topic that have a segment, ascending."""
         found: dict[str, list[int]] = {}
         for name, topic, partition in self.partitions():
-            if _has_segments(self.root / name):
+            if _is_log(self.root / name):
                 found.setdefault(topic, []).append(partition)
         return {topic: tuple(sorted(numbers)) for topic, numbers in found.items()}
 
@@ -102,7 +104,9 @@ class Journal:
 
     def make_staging(self, name: str, write: str, task: str) -> Path:
         """Make the directory of a staged log, in that of a partition. Returns its path."""
-        return _made(self.root / name / _OWN / "staged" / write / task)
+        folder = self.root / name / _OWN / "staged" / write / task
+        unless_removed(lambda: folder.mkdir(parents=True, exist_ok=True))
+        return folder
 
     def remove_staged(self, writes: str) -> None:
         """Remove the staged logs of the writes whose ids begin with a text, and those that nobody will commit."""
@@ -118,7 +122,7 @@ class Journal:
                     # an attempt that outlived its job may still write there; the rest is removed later
                     shutil.rmtree(folder, ignore_errors=True)
             empty = [staged, own]
-            if not _has_segments(own.parent):
+            if not _is_log(own.parent):
                 # nothing was ever committed to this partition
                 empty = [staged, own / "unfinished", own, own.parent]
             for folder in empty:
@@ -129,11 +133,11 @@ class Journal:
 
     def unfinished(self) -> list[tuple[Path, Commit]]:
         """Return the commits that are going on or were interrupted, with their files."""
-        return list(self._read("unfinished", "*.json"))
+        return list(self._read("unfinished"))
 
     def finished(self) -> list[tuple[Path, Commit]]:
         """Return the recorded commits: the last of queries, and those whose older records are not deleted yet."""
-        return list(self._read("finished", "*.json"))
+        return list(self._read("finished"))
 
     def last_batch(self, query: str) -> int:
         """Return the number of the last micro-batch of a query that was committed, -1 before the first."""
@@ -143,10 +147,14 @@ class Journal:
     def begin(self, commit: Commit) -> Path:
         """Write the file of a commit, before its first change. Returns its path."""
         path = self._file(commit, "unfinished", commit.write)
-        _made(path.parent)
-        _sync(path.parent.parent.parent)
-        _sync(path.parent.parent)
-        _write(path, commit)
+
+        def write() -> None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _sync(path.parent.parent.parent)
+            _sync(path.parent.parent)
+            _write(path, commit)
+
+        unless_removed(write)
         return path
 
     def withdraw(self, path: Path) -> None:
@@ -180,22 +188,30 @@ class Journal:
     def _file(self, commit: Commit, folder: str, name: str) -> Path:
         return self.root / commit.changes[0].name / _OWN / folder / f"{name}.json"
 
-    def _read(self, folder: str, pattern: str) -> Iterator[tuple[Path, Commit]]:
-        for name, _, _ in self.partitions():
-            for path in sorted((self.root / name / _OWN / folder).glob(pattern)):
-                # another process may have ended its commit meanwhile
-                with suppress(FileNotFoundError):
-                    yield path, _commit_from(path)
+    def _read(self, folder: str, name: str | None = None) -> Iterator[tuple[Path, Commit]]:
+        """Return the files of commits in the directories of this name; those with a name, or all."""
+        for partition, _, _ in self.partitions():
+            for path in _entries(self.root / partition / _OWN / folder):
+                if path.suffix == ".json" and name in {None, path.name}:
+                    # another process may have ended its commit meanwhile
+                    with suppress(FileNotFoundError):
+                        yield path, _commit_from(path)
 
 
-def _made(folder: Path) -> Path:
-    """Make a directory. Another process may remove those above it while they are empty."""
+def _is_log(partition: Path) -> bool:
+    """Whether a partition directory has a segment. Another process may have removed it."""
+    try:
+        return _has_segments(partition)
+    except FileNotFoundError:
+        return False
+
+
+def unless_removed(make: Callable[[], _T]) -> _T:
+    """Call a function that makes files; again, if another process has removed their directory while it was empty."""
     for _ in range(_ATTEMPTS):
         with suppress(FileNotFoundError):
-            folder.mkdir(parents=True, exist_ok=True)
-            return folder
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
+            return make()
+    return make()
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -206,10 +222,13 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _last_change(folder: Path) -> float:
+    """Return when something in a directory was changed last, 0 if another process has removed it."""
     times = [0.0]
-    for path in (folder, *folder.rglob("*")):
-        with suppress(OSError):
-            times.append(path.stat().st_mtime)
+    # unlike `rglob`, it leaves out directories that are removed meanwhile
+    for parent, _, files in os.walk(folder):
+        for path in (parent, *(os.path.join(parent, file) for file in files)):  # noqa: PTH118  (texts, as of `os.walk`)
+            with suppress(OSError):
+                times.append(os.stat(path).st_mtime)  # noqa: PTH116
     return max(times)
 
 

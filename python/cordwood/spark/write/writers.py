@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,11 +56,11 @@ class LogBatchWriter(DataSourceArrowWriter):
             commit_staged(
                 options, self._write, _staged(messages), is_overwrite=self._is_overwrite, query=options.transaction
             )
-            Journal(options.root).remove_staged(self._write)
+        _remove_staged(options, self._write)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:  # noqa: ARG002
         """Remove what was staged. Tasks may still be running; what they leave is removed later."""
-        Journal(self._layout.options.root).remove_staged(self._write)
+        _remove_staged(self._layout.options, self._write)
 
 
 class LogStreamWriter(DataSourceStreamArrowWriter):
@@ -95,14 +95,14 @@ class LogStreamWriter(DataSourceStreamArrowWriter):
                     is_overwrite=self._is_overwrite,
                     query=(query, batchId),
                 )
-                # also what earlier runs of the query have left
-                Journal(self._layout.options.root).remove_staged(query)
+            # also what earlier runs of the query have left
+            _remove_staged(self._layout.options, query)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Remove what was staged. Tasks may still be running; what they leave is removed by the next commit."""
         query = _query(messages)
         if query is not None:
-            Journal(self._layout.options.root).remove_staged(f"{query}-{batchId}")
+            _remove_staged(self._layout.options, f"{query}-{batchId}")
 
 
 def _layout(options: Mapping[str, str], schema: StructType) -> RowLayout:
@@ -130,6 +130,13 @@ def _stage(layout: RowLayout, batches: Iterator[pa.RecordBatch], write: str) -> 
     except BaseException:
         log.discard()
         raise
+
+
+def _remove_staged(options: SinkOptions, writes: str) -> None:
+    """Remove the staged logs of a write that has ended. It counts, or does not, also if that fails."""
+    # a later write removes the rest
+    with suppress(SparkLogError, OSError):
+        Journal(options.root).remove_staged(writes)
 
 
 def _context() -> Any:  # noqa: ANN401  (Spark's stubs say that there may be none)
