@@ -16,6 +16,7 @@ use std::collections::HashMap;
 use super::history::Unusable;
 use super::pass::control_type;
 use super::transactions::CleanedTransactions;
+use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::index::AbortedTransaction;
 use crate::log::OffsetMap;
 use crate::record::{BatchHeader, BatchRewriter, RecordRef, Records, write_empty_batch};
@@ -138,7 +139,11 @@ impl Filter<'_> {
             return true;
         }
         let Some(key) = record.key else { return false };
-        let is_latest = self.map.get(key).is_none_or(|latest| record.offset >= latest);
+        let is_latest = self.map.get(key).is_none_or(|latest| {
+            // with the bug the map has the first offset
+            record.offset >= latest
+                && !(seeded_bugs::is(SeededBug::FirstRecordKept) && record.offset > latest)
+        });
         let keeps_tombstones = match header.magic {
             2 => header.delete_horizon().is_none_or(|horizon| self.now < horizon),
             _ => keeps_old_tombstones,

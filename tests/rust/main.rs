@@ -151,5 +151,6 @@ mod writer {
     mod producers;
     mod recovery_plan;
     mod transaction_histories;
+    mod transaction_indexes;
     mod transactions;
 }
