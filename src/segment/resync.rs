@@ -350,7 +350,8 @@ impl Walk {
     fn index_distance(&mut self, batch: &Batch, index: Option<&OffsetIndex>) -> Result<Option<i64>> {
         let Some(index) = index.filter(|index| self.spend(index.entry_size())) else { return Ok(None) };
         let entry = index.lookup(batch.header.last_offset, Method::Binary)?;
-        let is_its_own = index.entries() > 0 && entry.offset >= batch.header.base_offset;
+        // a look-up below the first entry returns position 0, which confirms nothing
+        let is_its_own = entry.position > 0 && entry.offset >= batch.header.base_offset;
         Ok(is_its_own.then(|| i64::from(entry.position) - batch.position.cast_signed()))
     }
 

@@ -46,8 +46,7 @@ impl Appender {
             let mut partition = self.shared.enter()?;
             (partition.append_records(records, None)?, partition.truncations)
         };
-        let is_empty = appended.last_offset < appended.first_offset;
-        let wait = if is_empty { None } else { self.shared.flush_due(appended.last_offset + 1) };
+        let wait = if appended.is_empty() { None } else { self.shared.flush_due(appended.last_offset + 1) };
         Ok(Unflushed { shared: Arc::clone(&self.shared), appended, truncations, wait })
     }
 }
@@ -92,8 +91,7 @@ impl Unflushed {
         if self.wait.is_some() {
             self.shared.commit.check()?;
         }
-        let is_empty = self.appended.last_offset < self.appended.first_offset;
-        let durable = is_empty || self.shared.commit.durable() > self.appended.last_offset;
+        let durable = self.appended.is_empty() || self.shared.commit.durable() > self.appended.last_offset;
         Ok(Appended { durable, ..self.appended })
     }
 }
