@@ -89,7 +89,7 @@ java-spark: prerequisites release $(JAR) ## the tests of the Spark data source i
 	CORDWOOD_SPARK_SOURCE=java $(PYTEST) tests/python/spark -m "not (java or python_source)"
 
 random-queries: prerequisites release $(JAR) ## 2,250 random queries through both Spark data sources and Parquet; ten minutes
-	$(PYTEST) tests/python/spark_java/test_random_queries.py
+	$(PYTEST) --timeout 0 tests/python/spark_java/test_random_queries.py
 
 # `make python` uses the pinned version; this is the oldest that pyproject.toml allows. Its directory is first on the path.
 OLDEST_SPARK := 4.2.0
@@ -197,13 +197,13 @@ fmt: $(VENV)/.tools ## format Rust and Python
 	$(BIN)/ruff format
 
 power-cuts: release ## 500 power cuts each of ext4 and XFS on a loop device (root); five minutes
-	CORDWOOD_POWER_CUTS=500 $(PYTEST) -n 2 -rs -s tests/python/writer/test_power_cuts.py
+	CORDWOOD_POWER_CUTS=500 $(PYTEST) --timeout 0 -n 2 -rs -s tests/python/writer/test_power_cuts.py
 
 write-stress: extension ## Spark writes of several processes that are killed at random; two minutes
 	CORDWOOD_WRITE_STRESS_SECONDS=100 $(PYTEST) -s tests/python/spark/test_write_stress.py
 
 soak: release ## 20 million records through a writer that is killed every few seconds, with four followers; minutes
-	CORDWOOD_SOAK_RECORDS=20000000 $(PYTEST) -s tests/python/writer/test_soak.py
+	CORDWOOD_SOAK_RECORDS=20000000 $(PYTEST) --timeout 0 -s tests/python/writer/test_soak.py
 
 repair-crashes: ## repairs that lose any set of changes at any step, and many mutated logs; ten minutes
 	$(RUST_TESTS) --profile crash --test inspect repair:: -- --ignored

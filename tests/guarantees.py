@@ -30,7 +30,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 CARGO = [os.environ.get("CARGO", "cargo"), "test", "--locked"]
-PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout", "0"]
 # the same features as in `make rust`, so that nothing is built twice
 BUILT = ["--features", "plan,inspect,crash-disk"]
 # optimised, because the rigs open millions of logs
