@@ -37,6 +37,7 @@ class Soak:
     pending: list[Any] | None = None
     kills: int = 0
     truncations: int = 0
+    compacted_records: int = 0
     is_done: bool = False
 
     def appended(self, offset: int, serial: int, end: int) -> None:
@@ -60,6 +61,8 @@ class Soak:
                 self.truncated(offset)
                 self.pending = None
                 self.truncations += 1
+            case ["compacted", records]:
+                self.compacted_records += records
             case ["opened", end, serial]:
                 self.opened(end, serial)
             case ["end", offset]:
@@ -126,6 +129,7 @@ def test_followers_of_a_writer_that_is_killed_read_every_record_once_and_in_orde
         assert used[-1]["files"] <= used[0]["files"] + 8, used
     check_log(path, soak)
     figures = {"records": RECORDS, "kills": soak.kills, "truncations": soak.truncations, "followers": len(found)}
+    figures["compacted_records"] = soak.compacted_records
     print(json.dumps({"rig": "soak", "lost": 0, "twice": 0, **figures, "seconds": round(time.monotonic() - began)}))
 
 
@@ -135,8 +139,12 @@ def check_log(path: Path, soak: Soak) -> None:
     assert log.log_end_offset == soak.end
     changes = iter([*soak.changes, (soak.end, 0)])
     (_, difference), (until, after) = next(changes), next(changes)
+    expected = log.log_start_offset
     for record in log.records():
         while record.offset >= until:
             difference, (until, after) = after, next(changes)
+        for missing in range(expected, record.offset):
+            assert missing % 10 == 5, (missing, record.offset)
+        expected = record.offset + 1
         assert record.value is not None
         assert struct.unpack(">qq", record.value[:16]) == (record.offset, record.offset + difference)
