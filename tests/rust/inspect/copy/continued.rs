@@ -143,7 +143,9 @@ fn the_data_directory_is_locked_while_partitions_are_copied_into_it() {
             while !ended.load(Ordering::Relaxed) {
                 if begun.load(Ordering::Relaxed) {
                     let data = Directory::open(&to, "").unwrap();
-                    taken += u32::from(Lock::exclusive(&data, ".lock").is_ok());
+                    let is_free = Lock::exclusive(&data, ".lock").is_ok();
+                    // the copy may have ended since the condition of the loop
+                    taken += u32::from(is_free && !ended.load(Ordering::SeqCst));
                 }
             }
             taken
@@ -154,10 +156,10 @@ fn the_data_directory_is_locked_while_partitions_are_copied_into_it() {
             partitions += u32::from(progress.bytes > done);
             done = progress.bytes;
             // the last one
-            ended.store(partitions == 16, Ordering::Relaxed);
+            ended.store(partitions == 16, Ordering::SeqCst);
             Ok(())
         });
-        ended.store(true, Ordering::Relaxed);
+        ended.store(true, Ordering::SeqCst);
         assert_eq!(report.map(|report| report.partitions.len()).unwrap_or_default(), 16);
         broker.join().unwrap()
     });
