@@ -329,6 +329,8 @@ impl LogWriter {
     /// Moves the log start offset to `offset`: records below it are removed, and segments without other records are deleted.
     /// Returns false if the log already started at or above `offset`. The removal is durable when this returns.
     ///
+    /// *Cost*: with named producers, reads the batches from the latest snapshot of the producers below `offset` on.
+    ///
     /// # Errors
     /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] above the log end offset; [`Error::Io`], with nothing
     /// changed if the disk is full; [`Error::Poisoned`].

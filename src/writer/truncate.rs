@@ -2,7 +2,7 @@
 //! files are a valid log.
 
 use super::partition::Partition;
-use super::producers::{ProducerPlan, Rebuild, Replayed, StagedProducers};
+use super::producers::{self, ProducerPlan, Rebuild, Replayed, StagedProducers};
 use super::recovery::{self, remove_newest_first};
 use crate::error::{Error, Result};
 use crate::fs::Staged;
@@ -14,6 +14,7 @@ use crate::segment::{SegmentAppender, remove_segment};
 use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::StagedLines;
 use crate::state::leader_epochs::LeaderEpochs;
+use crate::state::producers::ProducerEntry;
 use crate::state::truncation_count;
 use crate::types::Io;
 
@@ -55,7 +56,7 @@ impl Partition {
         };
         // the snapshot that they were read from may be one of those that are removed
         let start = self.ends.log_start_offset();
-        self.ends.commit().or_poison_after_sync(self.producers.keep_named(&self.directory, start))?;
+        self.keep_named_producers(self.producers.named_below(start), offset)?;
         let producers = self.producers_as_of(&log, offset)?;
         drop(log);
         // cut later: an entry that cannot be read is an error before the first change
@@ -185,12 +186,35 @@ impl Partition {
             // after a crash the log must not end below its start offset
             self.sync()?;
         }
-        self.ends.commit().or_poison_after_sync(self.producers.keep_named(&self.directory, offset))?;
+        let named = self.named_producers_as_of(offset)?;
+        if !named.is_empty() {
+            self.keep_named_producers(named, offset)?;
+        }
         let staged = self.stage_start(offset);
         let epochs = self.ends.commit().or_poison_unless_full(staged)?;
         let advanced = self.advance_start(epochs);
         self.ends.commit().or_poison(advanced)?;
         Ok(true)
+    }
+
+    /// The named producers as of `offset`, the new log start offset: all batches of a producer from there on may be truncated later.
+    fn named_producers_as_of(&self, offset: i64) -> Result<Vec<ProducerEntry>> {
+        let mut named = self.producers.named_below(offset);
+        if self.producers.has_named_from(offset) {
+            match self.producers_as_of(&self.reader()?, offset) {
+                Ok(plan) => named.extend(plan.entries().cloned()),
+                // what cannot be read is deleted
+                Err(Error::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(named)
+    }
+
+    /// Stores named producers before the log is made to start, or to end, at `offset`.
+    fn keep_named_producers(&self, named: Vec<ProducerEntry>, offset: i64) -> Result<()> {
+        let kept = producers::keep(&self.directory, named, self.ends.log_start_offset(), offset);
+        self.ends.commit().or_poison_after_sync(kept)
     }
 
     /// The steps of a new log start offset that need disk space: stages the history of epochs, if it changes, and writes the

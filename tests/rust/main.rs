@@ -147,6 +147,7 @@ mod writer {
     mod missing;
     mod named_producers;
     mod places;
+    mod producer_histories;
     mod producer_snapshots;
     mod producers;
     mod recovery_plan;

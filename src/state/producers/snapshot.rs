@@ -62,6 +62,14 @@ impl ProducerSnapshot {
         Ok(snapshot)
     }
 
+    /// The number of bytes with which a file begins that its number of entries gives it; all bytes if there are not more.
+    pub(crate) fn size_of(bytes: &[u8]) -> usize {
+        let count = bytes.get(COUNT..).and_then(|rest| rest.first_chunk()).copied().map(i32::from_be_bytes);
+        let count = count.and_then(|count| usize::try_from(count).ok());
+        let size = count.and_then(|count| count.checked_mul(ENTRY)?.checked_add(ENTRIES));
+        size.unwrap_or(bytes.len()).min(bytes.len())
+    }
+
     /// The bytes of a file with these entries.
     pub fn encode(&self) -> Vec<u8> {
         encode(self.entries.iter())
@@ -69,7 +77,7 @@ impl ProducerSnapshot {
 }
 
 /// The bytes of a file.
-pub(super) fn encode<'a>(entries: impl ExactSizeIterator<Item = &'a ProducerEntry>) -> Vec<u8> {
+pub(crate) fn encode<'a>(entries: impl ExactSizeIterator<Item = &'a ProducerEntry>) -> Vec<u8> {
     let mut rest = Vec::with_capacity(4 + ENTRY * entries.len());
     rest.extend(i32::try_from(entries.len()).unwrap_or(i32::MAX).to_be_bytes());
     for entry in entries {

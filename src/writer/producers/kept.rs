@@ -1,12 +1,19 @@
-//! `.cordwood.producer-states`: the named producers whose last batch was deleted from the log start, in the format of a snapshot.
+//! `.cordwood.producer-states`: the named producers as of the log start offset, in the format of a snapshot.
 //!
 //! An opening does not load a snapshot at or below the log start offset, as in Kafka. The sequences of a producer that was idle while
-//! its records were deleted would begin at 0 again, and an application that continues there would write its records twice.
+//! its records were deleted would begin at 0 again, and an application that continues there would write its records twice. So would
+//! those of a producer whose records above the log start offset are truncated.
+//!
+//! The file is written before the log start offset is moved: a snapshot as of the new one, and after it a second one with the producers
+//! that have another state as of the present one, which is in effect if the move fails.
+
+use std::collections::BTreeMap;
 
 use super::Producers;
 use crate::error::Result;
 use crate::fs::Directory;
 use crate::state::producer_ids::IdOwner;
+use crate::state::producers::snapshot::encode;
 use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates};
 
 /// The name of the file.
@@ -14,25 +21,14 @@ pub(crate) const KEPT_PRODUCERS: &str = ".cordwood.producer-states";
 const MAX_BYTES: u64 = 64 << 20;
 
 impl Producers {
-    /// Writes the named producers without a batch at or above `log_start_offset`, durably. Called before it comes into
-    /// effect, and before a truncation.
-    pub(in crate::writer) fn keep_named(&self, directory: &Directory, log_start_offset: i64) -> Result<()> {
-        let is_kept = |entry: &&ProducerEntry| {
-            IdOwner::Producer.ids().contains(&entry.producer_id)
-                && entry.last_batch().is_some_and(|last| last.last_offset < log_start_offset)
-        };
-        let mut entries: Vec<_> = self.states.iter().filter(is_kept).cloned().collect();
-        if entries.is_empty() {
-            return Ok(());
-        }
-        let present = kept_producers(directory)?;
-        let others = present.iter().filter(|entry| self.states.get(entry.producer_id).is_none());
-        entries.extend(others.cloned());
-        entries.sort_unstable_by_key(|entry| entry.producer_id);
-        if entries == present {
-            return Ok(());
-        }
-        directory.replace(KEPT_PRODUCERS, &ProducerSnapshot { entries }.encode())
+    /// The named producers whose last batch is below `offset`.
+    pub(in crate::writer) fn named_below(&self, offset: i64) -> Vec<ProducerEntry> {
+        self.states.iter().filter(|entry| is_named(entry) && is_below(entry, offset)).cloned().collect()
+    }
+
+    /// Whether a named producer has its last batch at or above `offset`.
+    pub(in crate::writer) fn has_named_from(&self, offset: i64) -> bool {
+        self.states.iter().any(|entry| is_named(entry) && !is_below(entry, offset))
     }
 
     /// Adds the producers that were kept and that neither a snapshot nor a batch has.
@@ -54,26 +50,80 @@ impl Producers {
     }
 }
 
+/// Stores the named producers among `entries` durably, in a log that starts at `log_start_offset`. Called before a change: the log will
+/// start, or end, at `offset`, and no entry has a batch at or above it.
+pub(in crate::writer) fn keep(
+    directory: &Directory,
+    mut entries: Vec<ProducerEntry>,
+    log_start_offset: i64,
+    offset: i64,
+) -> Result<()> {
+    let present = kept_producers(directory)?;
+    entries.retain(is_named);
+    // of a change that failed, the file may have states as of a higher offset
+    entries.extend(present.into_iter().filter(|entry| is_below(entry, offset)));
+    let in_effect = first_of_each(entries.iter().filter(|entry| is_below(entry, log_start_offset)));
+    let new = first_of_each(entries.iter());
+    let others = in_effect.into_iter().filter(|(id, entry)| {
+        let last_offset = |entry: &ProducerEntry| entry.last_batch().map(|last| last.last_offset);
+        new.get(id).is_none_or(|new| last_offset(new) != last_offset(entry))
+    });
+    let mut bytes = encode(new.values().copied());
+    let others: Vec<_> = others.map(|(_, entry)| entry).collect();
+    if !others.is_empty() {
+        bytes.extend(encode(others.into_iter()));
+    }
+    if directory.read_small(KEPT_PRODUCERS, MAX_BYTES)?.is_none_or(|present| present != bytes) {
+        directory.replace(KEPT_PRODUCERS, &bytes)?;
+    }
+    Ok(())
+}
+
+fn first_of_each<'a>(entries: impl Iterator<Item = &'a ProducerEntry>) -> BTreeMap<i64, &'a ProducerEntry> {
+    let mut first = BTreeMap::new();
+    entries.for_each(|entry| {
+        first.entry(entry.producer_id).or_insert(entry);
+    });
+    first
+}
+
+fn is_named(entry: &ProducerEntry) -> bool {
+    IdOwner::Producer.ids().contains(&entry.producer_id)
+}
+
+/// Whether a producer has a batch, and the last one is below `offset`.
+fn is_below(entry: &ProducerEntry, offset: i64) -> bool {
+    entry.last_batch().is_some_and(|last| last.last_offset < offset)
+}
+
 /// Adds the kept producers that have no newer state, in a log that ends at `log_end_offset`.
 pub(super) fn restore(states: &mut ProducerStates, directory: &Directory, log_end_offset: i64) -> Result<()> {
     for entry in kept_producers(directory)? {
-        let is_in_log = entry.last_batch().is_some_and(|last| last.last_offset < log_end_offset);
-        if is_in_log && states.get(entry.producer_id).is_none() {
+        if is_below(&entry, log_end_offset) && states.get(entry.producer_id).is_none() {
             states.load(entry);
         }
     }
     Ok(())
 }
 
-/// The producers in the file.
+/// The producers in the file. One that is in it twice has the state as of the higher offset first.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt) if it is damaged; [`Error::Io`](crate::Error::Io).
 pub(crate) fn kept_producers(directory: &Directory) -> Result<Vec<ProducerEntry>> {
     let Some(bytes) = directory.read_small(KEPT_PRODUCERS, MAX_BYTES)? else { return Ok(Vec::new()) };
-    let decoded = ProducerSnapshot::decode(&bytes).map(|snapshot| snapshot.entries);
-    decoded.map_err(|(position, mut malformed)| {
-        malformed.expected += " (remove the file to go on: then named producers without records in the log begin at sequence 0)";
-        malformed.at(directory.path_of(KEPT_PRODUCERS), position, None)
-    })
+    let (mut entries, mut rest, mut position) = (Vec::new(), &*bytes, 0);
+    loop {
+        let (part, after) = rest.split_at(ProducerSnapshot::size_of(rest));
+        let decoded = ProducerSnapshot::decode(part).map_err(|(within, mut malformed)| {
+            malformed.expected += " (remove the file to go on: then named producers without records in the log begin at sequence 0)";
+            malformed.at(directory.path_of(KEPT_PRODUCERS), position + within, None)
+        })?;
+        entries.extend(decoded.entries);
+        if after.is_empty() {
+            return Ok(entries);
+        }
+        position += part.len() as u64;
+        rest = after;
+    }
 }

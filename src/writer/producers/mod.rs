@@ -11,6 +11,7 @@ mod replay;
 
 use std::collections::{BTreeSet, HashMap};
 
+pub(super) use kept::keep;
 #[cfg(feature = "inspect")]
 pub(crate) use kept::{KEPT_PRODUCERS, kept_producers};
 pub(super) use rebuild::{ProducerPlan, Rebuild, StagedProducers};

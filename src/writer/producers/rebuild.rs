@@ -7,7 +7,7 @@ use super::{Producers, is_forgotten, kept, snapshot_file, snapshots_in};
 use crate::error::Result;
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, Staged};
-use crate::state::producers::{ProducerSnapshot, ProducerStates};
+use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates};
 use crate::writer::poison::is_full;
 
 /// The largest snapshot that is read: of more than a million producers.
@@ -28,6 +28,11 @@ pub(in crate::writer) struct ProducerPlan {
 }
 
 impl ProducerPlan {
+    /// The producers.
+    pub(in crate::writer) fn entries(&self) -> impl Iterator<Item = &ProducerEntry> {
+        self.states.iter()
+    }
+
     /// Stages the snapshots that are written. If the disk is full, some are left out, and taken later.
     pub(in crate::writer) fn stage(self, directory: &Directory) -> Result<StagedProducers> {
         let Self { states, mut removed, written, mut snapshots, mut last_snapshot, expiration_ms, now } =

@@ -49,6 +49,7 @@ mod lz4;
 mod model;
 #[path = "../support/naive/mod.rs"]
 mod naive;
+mod named_producers;
 mod nested;
 mod positions;
 mod producers;

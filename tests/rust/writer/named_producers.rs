@@ -316,6 +316,64 @@ fn a_truncation_does_not_forget_a_producer_whose_records_were_deleted() {
 }
 
 #[test]
+fn a_truncation_of_all_records_above_the_log_start_leaves_the_sequences_of_the_deleted_ones() {
+    for (is_rolled, is_reopened) in [(false, false), (true, false), (true, true)] {
+        let mut log = Log::new();
+        let producer = log.writer().producer(Some("billing")).unwrap();
+        producer.append_many(&[record("a"), record("b")], None).unwrap();
+        if is_rolled {
+            log.writer().roll().unwrap();
+        }
+        producer.append(&record("c"), None).unwrap();
+        producer.append(&record("d"), None).unwrap();
+        log.writer().delete_before(2).unwrap();
+        if is_reopened {
+            log.crash();
+        }
+        log.writer().delete_before(3).unwrap();
+        log.writer().truncate_to(3).unwrap();
+        let producer = log.writer().producer(Some("billing")).unwrap();
+        assert_eq!((producer.next_sequence().unwrap(), producer.last_offset().unwrap()), (3, Some(2)));
+        assert!(producer.append(&record("c"), Some(2)).unwrap().is_duplicate);
+        assert_eq!(offsets(producer.append(&record("d"), Some(3)).unwrap()), (3, 3, false));
+    }
+}
+
+/// Of a batch that begins below the log start, the rest is in the log.
+#[test]
+fn a_truncation_of_a_batch_across_the_log_start_takes_all_of_its_sequences_back() {
+    let mut log = Log::new();
+    let producer = log.writer().producer(Some("billing")).unwrap();
+    producer.append(&record("a"), None).unwrap();
+    producer.append_many(&[record("b"), record("c"), record("d")], None).unwrap();
+    log.writer().delete_before(2).unwrap();
+    assert_eq!(producer.next_sequence().unwrap(), 4);
+    log.writer().truncate_to(3).unwrap();
+    assert_eq!((producer.next_sequence().unwrap(), producer.last_offset().unwrap()), (1, Some(0)));
+}
+
+/// The bytes below the log start are removed with it, whatever they are.
+#[test]
+fn damage_below_the_log_start_does_not_prevent_a_deletion() {
+    let mut log = Log::new();
+    let producer = log.writer().producer(Some("billing")).unwrap();
+    let idle = log.writer().producer(Some("audit")).unwrap();
+    idle.append(&record("a"), None).unwrap();
+    producer.append(&record("b"), None).unwrap();
+    log.plain();
+    log.writer().roll().unwrap();
+    producer.append(&record("c"), None).unwrap();
+    let name = log.path().join("00000000000000000000.log");
+    let mut bytes = fs::read(&name).unwrap();
+    let end = bytes.len();
+    bytes[80..end - 40].fill(0xff);
+    fs::write(&name, bytes).unwrap();
+    log.writer().delete_before(2).unwrap();
+    assert_eq!((producer.next_sequence().unwrap(), idle.next_sequence().unwrap()), (2, 1));
+    log.writer().truncate_fully_and_start_at(2).unwrap();
+}
+
+#[test]
 fn records_that_need_more_than_one_batch_are_refused() {
     for compression_type in [CompressionType::Uncompressed, CompressionType::Lz4] {
         let mut log = Log::new();
