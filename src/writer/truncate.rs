@@ -9,6 +9,7 @@ use crate::fs::Staged;
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::index::TransactionIndexWriter;
+use crate::log::retention::RetentionPlan;
 use crate::log::{Log, LogOptions};
 use crate::segment::{SegmentAppender, remove_segment};
 use crate::state::checkpoint::Checkpoint;
@@ -191,6 +192,19 @@ impl Partition {
         let advanced = self.advance_start(epochs);
         self.ends.commit().or_poison(advanced)?;
         Ok(true)
+    }
+
+    /// Deletes the segments of a plan.
+    pub(super) fn apply_retention(&mut self, plan: &RetentionPlan) -> Result<()> {
+        if plan.rolls {
+            self.roll_at_end()?;
+        }
+        if plan.segments.is_empty() {
+            return Ok(());
+        }
+        self.delete_before(plan.log_start_offset)?;
+        let removed = self.remove_below_log_start();
+        self.ends.commit().or_poison(removed)
     }
 
     /// The steps of a new log start offset that need disk space: stages the history of epochs, if it changes, and writes the
