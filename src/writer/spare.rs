@@ -21,6 +21,8 @@ pub(crate) const SPARE: &str = ".cordwood.spare";
 /// Bytes to reserve: 16 blocks of 4 KiB. A change stages at most eight files of one block, a recovery ten, and a directory may grow
 /// by a block.
 const BYTES: u64 = 64 << 10;
+/// The same on XFS, which creates a file only if 49 blocks are free besides.
+const XFS_BYTES: u64 = 512 << 10;
 /// The maximum, whatever the sizes of the other files say.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -33,7 +35,8 @@ pub(super) fn fill(directory: &Directory) {
         + size(LEADER_EPOCH_CHECKPOINT)
         // the states of named producers, which a deletion may have to keep, have less than twice the size of their names
         + 2 * size(PRODUCERS);
-    let bytes = (BYTES + replaced).min(MAX_BYTES);
+    let bytes = if directory.is_on_xfs() { XFS_BYTES } else { BYTES };
+    let bytes = (bytes + replaced).min(MAX_BYTES);
     if let Ok(file) = directory.open_writable(SPARE).or_else(|_| directory.create(SPARE)) {
         let _ = [1, 2, 4].into_iter().any(|part| file.reserve(0, bytes / part));
     }
