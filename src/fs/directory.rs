@@ -178,6 +178,13 @@ impl Directory {
             .map_err(|error| Error::io(&self.path, IoAction::WriteTo, error))
     }
 
+    /// Whether the file system is XFS.
+    pub(crate) fn is_on_xfs(&self) -> bool {
+        const MAGIC: rustix::fs::FsWord = 0x5846_5342;
+        let found = self.descriptor().and_then(|folder| rustix::fs::fstatfs(folder).ok());
+        found.is_some_and(|found| found.f_type == MAGIC)
+    }
+
     /// Creates a regular file for writing.
     ///
     /// # Errors

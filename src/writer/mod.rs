@@ -23,6 +23,7 @@ mod recovery;
 pub(crate) mod replacement;
 mod restart;
 mod sessions;
+mod spare;
 mod transaction;
 mod truncate;
 mod unflushed;
@@ -46,6 +47,8 @@ pub use recovery::{
 };
 #[cfg(feature = "inspect")]
 pub(crate) use recovery::{QUARANTINE, Quarantined, finish_replacement, replaced};
+#[cfg(feature = "inspect")]
+pub(crate) use spare::SPARE;
 pub use transaction::{Transaction, TransactionVersion};
 
 use crate::config::LogConfig;
@@ -312,7 +315,7 @@ impl LogWriter {
     ///
     /// *Source*: `UnifiedLog.truncateTo`.
     pub fn truncate_to(&mut self, offset: i64) -> Result<bool> {
-        self.shared.enter()?.truncate_to(offset)
+        self.shared.enter()?.with_spare(|partition| partition.truncate_to(offset))
     }
 
     /// Removes every record, so that the log starts and ends at `offset`.
@@ -323,7 +326,7 @@ impl LogWriter {
     ///
     /// *Source*: `UnifiedLog.truncateFullyAndStartAt`.
     pub fn truncate_fully_and_start_at(&mut self, offset: i64) -> Result<()> {
-        self.shared.enter()?.truncate_fully_and_start_at(offset)
+        self.shared.enter()?.with_spare(|partition| partition.truncate_fully_and_start_at(offset))
     }
 
     /// Moves the log start offset to `offset`: records below it are removed, and segments without other records are deleted.
@@ -337,7 +340,7 @@ impl LogWriter {
     ///
     /// *Source*: `UnifiedLog.maybeIncrementLogStartOffset`, `deleteRecords`.
     pub fn delete_before(&mut self, offset: i64) -> Result<bool> {
-        self.shared.enter()?.delete_before(offset)
+        self.shared.enter()?.with_spare(|partition| partition.delete_before(offset))
     }
 
     /// Deletes the segments that have expired under the retention settings, and returns them. `now`: ms since the epoch; `None`:
@@ -356,13 +359,8 @@ impl LogWriter {
         if plan.rolls {
             // after a truncation inside a batch, the log end offset is above the data end that the reader finds
             plan.log_start_offset = partition.ends.log_end_offset();
-            partition.roll_at_end()?;
         }
-        if !plan.segments.is_empty() {
-            partition.delete_before(plan.log_start_offset)?;
-            let removed = partition.remove_below_log_start();
-            shared.commit.or_poison(removed)?;
-        }
+        partition.with_spare(|partition| partition.apply_retention(&plan))?;
         Ok(plan)
     }
 
@@ -409,7 +407,7 @@ impl LogWriter {
                 return Ok(());
             }
             partition.is_closed = true;
-            let closed = partition.close();
+            let closed = partition.with_spare(Partition::close);
             self.shared.commit.or_poison(closed)
         });
         *self.shared.locks.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -9,6 +9,7 @@ use crate::fs::Staged;
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::index::TransactionIndexWriter;
+use crate::log::retention::RetentionPlan;
 use crate::log::{Log, LogOptions};
 use crate::segment::{SegmentAppender, remove_segment};
 use crate::state::checkpoint::Checkpoint;
@@ -215,6 +216,19 @@ impl Partition {
     fn keep_named_producers(&self, named: Vec<ProducerEntry>, offset: i64) -> Result<()> {
         let kept = producers::keep(&self.directory, named, self.ends.log_start_offset(), offset);
         self.ends.commit().or_poison_after_sync(kept)
+    }
+
+    /// Deletes the segments of a plan.
+    pub(super) fn apply_retention(&mut self, plan: &RetentionPlan) -> Result<()> {
+        if plan.rolls {
+            self.roll_at_end()?;
+        }
+        if plan.segments.is_empty() {
+            return Ok(());
+        }
+        self.delete_before(plan.log_start_offset)?;
+        let removed = self.remove_below_log_start();
+        self.ends.commit().or_poison(removed)
     }
 
     /// The steps of a new log start offset that need disk space: stages the history of epochs, if it changes, and writes the

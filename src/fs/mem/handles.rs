@@ -33,7 +33,12 @@ impl MemoryFolder {
         let mut inner = self.disk.lock();
         match inner.begin(operation, needs_space) {
             Outcome::Failed(error) | Outcome::FailedPartly(error) => Err(error),
-            Outcome::Done | Outcome::Short => change(&mut inner),
+            Outcome::Done | Outcome::Short => {
+                if needs_space {
+                    inner.take_sectors(1)?;
+                }
+                change(&mut inner)
+            }
         }
     }
 
@@ -231,6 +236,10 @@ impl MemoryHandle {
             Outcome::Done | Outcome::Short => {}
         }
         let (sector, size) = (inner.state.sector, offset(size)?);
+        if needs_space {
+            let missing = inner.file(self.file)?.missing_sectors(sector, 0, size);
+            inner.take_sectors(missing)?;
+        }
         change(inner.file(self.file)?, sector, size);
         inner.touched(self.file);
         Ok(())
@@ -267,7 +276,7 @@ impl Handle for MemoryHandle {
         let needs_space = !file.has_blocks(sector, start, bytes.len());
         let outcome = inner.begin(|| Operation::Write(name, position, bytes.len()), needs_space);
         let (length, failed) = match outcome {
-            Outcome::Done => (bytes.len(), None),
+            Outcome::Done => (inner.fitting(self.file, start, bytes.len())?, None),
             Outcome::Short => (bytes.len().div_ceil(2), None),
             Outcome::FailedPartly(error) => (bytes.len() / 2, Some(error)),
             Outcome::Failed(error) => (0, Some(error)),
@@ -285,6 +294,19 @@ impl Handle for MemoryHandle {
 
     fn allocate(&self, size: u64) -> io::Result<()> {
         self.change_size(size, Operation::Allocate, true, FileState::allocate)
+    }
+
+    fn reserve(&self, position: u64, length: u64) -> bool {
+        let mut inner = self.disk.lock();
+        let sector = inner.state.sector;
+        let (Ok(position), Ok(length)) = (offset(position), offset(length)) else { return false };
+        let free = inner.free_sectors();
+        let Ok(file) = inner.file(self.file) else { return false };
+        let is_reserved = free.is_some_and(|free| file.missing_sectors(sector, position, length) <= free);
+        if is_reserved {
+            file.take_blocks(sector, position, length);
+        }
+        is_reserved
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -42,6 +42,8 @@ struct Inner {
     plan: Option<Plan>,
     /// The number of reads before the one that fails.
     failing_read: Option<u64>,
+    /// The number of sectors that all files may take; `None`: any number.
+    capacity: Option<usize>,
     recorded: Option<Vec<(Operation, CrashPoint)>>,
     failed: Vec<Operation>,
     race: Option<ListingRace>,
@@ -67,6 +69,7 @@ impl MemoryDisk {
             operations: 0,
             plan: None,
             failing_read: None,
+            capacity: None,
             recorded: None,
             failed: Vec::new(),
             race: None,
@@ -166,6 +169,13 @@ impl MemoryDisk {
         self.lock().failed.clone()
     }
 
+    /// Sets the number of free sectors: what needs more fails (ENOSPC), and removed files free theirs, also if they are open. A name takes
+    /// a sector. `None`: there is always space, and no space is reserved.
+    pub fn set_free_sectors(&self, free: Option<usize>) {
+        let mut inner = self.lock();
+        inner.capacity = free.map(|free| inner.state.used_sectors() + free);
+    }
+
     /// Sets the read that fails (EIO), counted from now on; `None`: no read fails.
     pub fn set_failing_read(&self, read: Option<u64>) {
         self.lock().failing_read = read;
@@ -208,6 +218,30 @@ impl Inner {
             recorded.push((operation, CrashPoint::new(self.state.clone())));
         }
         outcome
+    }
+
+    /// Fails if the disk has no space for so many sectors more.
+    fn take_sectors(&self, sectors: usize) -> io::Result<()> {
+        let is_full = self.free_sectors().is_some_and(|free| sectors > free);
+        if is_full { Err(Errno::NOSPC.into()) } else { Ok(()) }
+    }
+
+    /// How many bytes of a write the disk has space for.
+    fn fitting(&mut self, file: usize, position: usize, length: usize) -> io::Result<usize> {
+        let Some(free) = self.free_sectors() else { return Ok(length) };
+        let sector = self.state.sector;
+        let file = self.file(file)?;
+        let mut fitting = length;
+        while fitting > 0 && file.missing_sectors(sector, position, fitting) > free {
+            // without its last sector, or a part of one
+            fitting = ((position + fitting - 1) / sector * sector).saturating_sub(position);
+        }
+        if fitting == 0 && length > 0 { Err(Errno::NOSPC.into()) } else { Ok(fitting) }
+    }
+
+    /// The number of free sectors; `None`: any number.
+    fn free_sectors(&self) -> Option<usize> {
+        Some(self.capacity?.saturating_sub(self.state.used_sectors()))
     }
 
     fn read_fails(&mut self) -> io::Result<()> {

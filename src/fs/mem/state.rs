@@ -36,6 +36,19 @@ pub(super) struct State {
     pub(super) folders: Vec<FolderState>,
 }
 
+impl State {
+    /// The number of sectors with contents or reserved, and of names.
+    pub(super) fn used_sectors(&self) -> usize {
+        let nodes = self.folders.iter().flat_map(|folder| folder.visible.values());
+        nodes
+            .map(|node| match node {
+                Node::File(file) => 1 + self.files.get(*file).map_or(0, |file| file.taken),
+                Node::Folder(_) => 1,
+            })
+            .sum()
+    }
+}
+
 /// A change of a file that is not durable yet.
 #[derive(Debug)]
 pub(super) struct Change {
@@ -60,6 +73,8 @@ pub(super) struct FileState {
     pub(super) pending: Vec<Arc<Change>>,
     /// Which sectors have blocks on the disk.
     pub(super) blocks: Arc<Vec<bool>>,
+    /// Their number.
+    taken: usize,
     /// The number of the operation that modified it last, or the value that a program has set.
     pub(super) modified: u64,
     /// The number of the operation that changed it or its modification time last.
@@ -76,12 +91,14 @@ impl FileState {
 
     /// A file that is completely durable. Sectors of zeros count as holes.
     pub(super) fn holding(name: Arc<str>, contents: Arc<Vec<u8>>, sector: usize) -> Self {
-        let blocks = contents.chunks(sector).map(|bytes| bytes.iter().any(|byte| *byte != 0)).collect();
+        let blocks: Vec<_> =
+            contents.chunks(sector).map(|bytes| bytes.iter().any(|byte| *byte != 0)).collect();
         Self {
             name,
             visible: Arc::clone(&contents),
             durable: contents,
             pending: Vec::new(),
+            taken: blocks.iter().filter(|taken| **taken).count(),
             blocks: Arc::new(blocks),
             modified: 0,
             changed: 0,
@@ -91,11 +108,18 @@ impl FileState {
 
     /// Whether the sectors of a range to be written all have blocks.
     pub(super) fn has_blocks(&self, sector: usize, position: usize, length: usize) -> bool {
-        let sectors = position / sector..(position + length).div_ceil(sector);
-        sectors.into_iter().all(|sector| self.blocks.get(sector) == Some(&true))
+        self.missing_sectors(sector, position, length) == 0
     }
 
-    fn take_blocks(&mut self, sector: usize, position: usize, length: usize) {
+    /// The number of sectors of a range that have no blocks.
+    pub(super) fn missing_sectors(&self, sector: usize, position: usize, length: usize) -> usize {
+        let sectors = position / sector..(position + length).div_ceil(sector);
+        sectors.into_iter().filter(|sector| self.blocks.get(*sector) != Some(&true)).count()
+    }
+
+    /// Takes blocks, also beyond the end of the file.
+    pub(super) fn take_blocks(&mut self, sector: usize, position: usize, length: usize) {
+        self.taken += self.missing_sectors(sector, position, length);
         let (first, end) = (position / sector, (position + length).div_ceil(sector));
         let blocks = Arc::make_mut(&mut self.blocks);
         if blocks.len() < end {
@@ -124,6 +148,11 @@ impl FileState {
     /// Truncates, or extends by zeros without blocks.
     pub(super) fn set_size(&mut self, sector: usize, size: usize) {
         let before = self.visible.len();
+        if size <= before {
+            // also those reserved beyond the end
+            Arc::make_mut(&mut self.blocks).truncate(size.div_ceil(sector));
+            self.taken = self.blocks.iter().filter(|taken| **taken).count();
+        }
         if size == before {
             return;
         }
@@ -132,7 +161,6 @@ impl FileState {
         if size < before {
             // the part that is cut off reads as zeros if the file grows again
             change.sectors = self.sectors(change.position, before.next_multiple_of(sector));
-            Arc::make_mut(&mut self.blocks).truncate(size.div_ceil(sector));
         }
         self.pending.push(Arc::new(change));
     }

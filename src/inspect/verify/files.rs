@@ -15,10 +15,10 @@ use crate::state::positions::{self, CommittedOffset, POSITIONS};
 use crate::state::producer_ids::PRODUCERS;
 use crate::state::truncation_count::TRUNCATIONS;
 use crate::state::{COPY_JOURNAL, SPARK_SINK};
-use crate::writer::{KEPT_PRODUCERS, QUARANTINE};
+use crate::writer::{KEPT_PRODUCERS, QUARANTINE, SPARE};
 
 /// The files of a partition that are no segment's.
-const KNOWN: [&str; 11] = [
+const KNOWN: [&str; 12] = [
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
     CHECKPOINT,
@@ -29,6 +29,7 @@ const KNOWN: [&str; 11] = [
     KEPT_PRODUCERS,
     COPY_JOURNAL,
     CLEANED,
+    SPARE,
     PartitionLocks::NAME,
 ];
 

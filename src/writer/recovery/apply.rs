@@ -19,6 +19,7 @@ use crate::state::truncation_count;
 use crate::writer::WriterOptions;
 use crate::writer::ends::Ends;
 use crate::writer::partition::Partition;
+use crate::writer::poison::is_full;
 use crate::writer::producers::Producers;
 use crate::writer::sessions::Sessions;
 
@@ -231,14 +232,25 @@ fn write_indexes(directory: &Directory, segment: &SegmentPlan) -> Result<()> {
     for (kind, bytes) in part.indexes.files() {
         let name = segment_file(segment.base_offset, kind);
         if is_stale(kind) {
-            // replaced as a whole: an empty file would count as an index without entries, and a reader may have mapped the old
-            // file
-            directory.replace(&name, bytes)?;
+            replace_index(directory, &name, bytes)?;
         } else {
             directory.open_writable(&name)?.sync()?;
         }
     }
     Ok(())
+}
+
+/// Replaces an index as a whole: an empty file would count as an index without entries, and a reader may have mapped the old file.
+/// On a disk without space for both, the old one is removed first: the next opening builds a missing index again.
+fn replace_index(directory: &Directory, name: &str, bytes: &[u8]) -> Result<()> {
+    match directory.replace(name, bytes) {
+        Err(error) if is_full(&error) => {
+            directory.remove(name)?;
+            directory.sync()?;
+            directory.replace(name, bytes)
+        }
+        replaced => replaced,
+    }
 }
 
 impl Partition {

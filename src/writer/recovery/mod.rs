@@ -26,10 +26,12 @@ mod stale_indexes;
 mod torn_write;
 mod undo;
 
-use plan::Work;
+use plan::{Plan, Work};
 
 use super::WriterOptions;
 use super::partition::Partition;
+use super::poison::is_full;
+use super::spare;
 use crate::error::Result;
 use crate::fs::Directory;
 use crate::fs::names::{FileKind, segment_file};
@@ -54,12 +56,27 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<(Par
     options.check()?;
     let plan = plan::plan(&directory, options)?;
     let report = plan.report.clone();
-    let partition = if let Work::Create { .. } = plan.work {
-        undo::on_failure(&directory, || apply::apply(directory.clone(), plan, options))?
+    let mut opened = apply(&directory, plan, options);
+    let mut is_released = false;
+    if opened.as_ref().err().is_some_and(is_full) {
+        is_released = spare::release(&directory)?;
+        if is_released {
+            // some steps may be done: they are continued as after a crash
+            opened = plan::plan(&directory, options).and_then(|plan| apply(&directory, plan, options));
+        }
+    }
+    if opened.is_ok() || is_released {
+        spare::fill(&directory);
+    }
+    Ok((opened?, report))
+}
+
+fn apply(directory: &Directory, plan: Plan, options: &WriterOptions) -> Result<Partition> {
+    if let Work::Create { .. } = plan.work {
+        undo::on_failure(directory, || apply::apply(directory.clone(), plan, options))
     } else {
-        apply::apply(directory, plan, options)?
-    };
-    Ok((partition, report))
+        apply::apply(directory.clone(), plan, options)
+    }
 }
 
 /// What [`open`] would change; changes nothing. Fails if the contents of the directory would make [`open`] fail.

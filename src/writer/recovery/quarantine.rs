@@ -93,11 +93,13 @@ impl Quarantined {
         let copy = folder.create(&staged)?;
         let mut buffer = Vec::new();
         let mut at = *position;
-        while at < *end {
-            read(&file, at..*end, &mut buffer)?;
-            copy.write_all_at(&buffer, at - position)?;
+        let mut copied = Ok(());
+        while copied.is_ok() && at < *end {
+            copied = read(&file, at..*end, &mut buffer).and_then(|()| copy.write_all_at(&buffer, at - position));
             at += buffer.len() as u64;
         }
+        // a part of it would take the rest of a full disk
+        copied.inspect_err(|_| drop(folder.remove(&staged)))?;
         copy.set_size(*size)?;
         copy.sync()?;
         folder.rename(&staged, name)?;

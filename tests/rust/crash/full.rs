@@ -15,7 +15,7 @@ fn open(disk: &MemoryDisk) -> cordwood::Result<LogWriter> {
     LogWriter::open_in(disk.directory("/orders-0"), &options())
 }
 
-fn is_full(error: &cordwood::Error) -> bool {
+pub fn is_full(error: &cordwood::Error) -> bool {
     matches!(error, cordwood::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)
 }
 
@@ -105,7 +105,7 @@ fn a_roll_leaves_out_a_snapshot_for_which_there_is_no_space() {
 }
 
 /// A log with four segments; the first segments are below the log start offset.
-fn log_with_segments(flush: FlushMode) -> Client {
+pub fn log_with_segments(flush: FlushMode) -> Client {
     let setup = Setup { flush, sector: 16, before: Before::Nothing };
     let mut client = Client::of(setup);
     for op in [Op::Reopen, Op::Append, Op::Append, Op::Roll, Op::Append, Op::Retain, Op::Roll, Op::Append] {
@@ -114,10 +114,10 @@ fn log_with_segments(flush: FlushMode) -> Client {
     client
 }
 
-type Calls = Vec<(String, Box<dyn Fn(&mut Client) -> Call>)>;
+pub type Calls = Vec<(String, Box<dyn Fn(&mut Client) -> Call>)>;
 
 /// The calls that change the structure of a log, with one offset of each kind.
-fn calls() -> Calls {
+pub fn calls() -> Calls {
     let mut calls: Calls = Vec::new();
     let Model { start, end, .. } = log_with_segments(FlushMode::Always).model;
     for offset in 0..end {

@@ -56,6 +56,7 @@ mod producers;
 mod script;
 mod seeded_bugs;
 mod shortened;
+mod spare;
 mod split;
 mod tails;
 mod transactions;
