@@ -108,15 +108,23 @@ impl SystemFile {
     /// # Errors
     /// [`Error::LogChanged`] if the file has become shorter; [`Error::Io`].
     pub fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> Result<()> {
-        match read_exact(&*self.handle, buffer, position) {
-            Ok(()) => Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Error::LogChanged {
+        let length = buffer.len();
+        self.read_at_least(position, length, buffer).map(drop)
+    }
+
+    /// Fills `buffer` with the bytes at `position`, or its start with fewer at the end of the file, but not with fewer than `length`.
+    /// Returns their number.
+    fn read_at_least(&self, position: u64, length: usize, buffer: &mut [u8]) -> Result<usize> {
+        let read = read_available(&*self.handle, buffer, position);
+        let read = read.map_err(|error| Error::io(&self.path, IoAction::Read, error))?;
+        if read < length {
+            return Err(Error::LogChanged {
                 file: self.path.clone(),
                 expected: format!("{} bytes", self.identity.size),
-                found: format!("fewer than {} bytes", position + buffer.len() as u64),
-            }),
-            Err(error) => Err(Error::io(&self.path, IoAction::Read, error)),
+                found: format!("fewer than {} bytes", position + length as u64),
+            });
         }
+        Ok(read)
     }
 }
 
@@ -225,6 +233,25 @@ impl FileBytes {
         let left = usize::try_from(self.size.saturating_sub(position)).unwrap_or(usize::MAX);
         buffer.resize(length.min(left), 0);
         if buffer.is_empty() { Ok(()) } else { self.file.read_exact_at(position, buffer) }
+    }
+
+    /// [`FileBytes::copy`] of `ahead` bytes, fewer if the file has become shorter, but not fewer than `length`.
+    ///
+    /// # Errors
+    /// As [`FileBytes::copy`].
+    pub(crate) fn copy_ahead(
+        &self,
+        position: u64,
+        (length, ahead): (usize, usize),
+        buffer: &mut Vec<u8>,
+    ) -> Result<()> {
+        let left = usize::try_from(self.size.saturating_sub(position)).unwrap_or(usize::MAX);
+        buffer.resize(ahead.min(left), 0);
+        if !buffer.is_empty() {
+            let read = self.file.read_at_least(position, length.min(left), buffer)?;
+            buffer.truncate(read);
+        }
+        Ok(())
     }
 
     /// The first position at or after this one that may have another byte than zero: holes are passed over without being read. At most

@@ -44,10 +44,13 @@ impl<const SIZE: usize> Growing<SIZE> {
     /// Reads bytes of an existing slot.
     pub(super) fn read<const N: usize>(&self, position: u64) -> Result<[u8; N]> {
         let mut bytes = [0; N];
-        if let Some(file) = &self.file {
-            file.read_exact_at(&mut bytes, position)?;
-        }
+        self.read_into(&mut bytes, position)?;
         Ok(bytes)
+    }
+
+    /// Fills a buffer from existing slots.
+    pub(super) fn read_into(&self, buffer: &mut [u8], position: u64) -> Result<()> {
+        self.file.as_ref().map_or(Ok(()), |file| file.read_exact_at(buffer, position))
     }
 
     /// Writes a slot after the last whole one. If it fails, no slot is added.

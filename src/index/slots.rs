@@ -163,22 +163,21 @@ impl<const SIZE: usize> Slots<SIZE> {
     /// Calls `visit` with the first `count` slots, in order, until it returns false. Pages of a file that is not mapped are
     /// read through a buffer and are not cached.
     pub(super) fn visit(&self, count: u64, mut visit: impl FnMut(&[u8; SIZE]) -> Result<bool>) -> Result<()> {
-        let SlotSource::Opened { bytes, .. } = &self.0 else {
+        if let SlotSource::Preallocated(_) = &self.0 {
             for slot in 0..count {
                 if !visit(&self.slot(slot)?)? {
                     break;
                 }
             }
             return Ok(());
-        };
+        }
         let mut buffer = Vec::new();
         let mut first = 0;
         while first < count {
             let wanted = (count - first).min(PASS_BYTES / Self::size());
             let position = first * Self::size();
             let length = usize::try_from(wanted * Self::size()).unwrap_or(PAGE);
-            bytes.advise_will_need(position, length);
-            let (slots, _) = bytes.read_available(position, length, &mut buffer)?.as_chunks::<SIZE>();
+            let (slots, _) = self.read_block(position, length, &mut buffer)?.as_chunks::<SIZE>();
             for slot in slots {
                 if !visit(slot)? {
                     return Ok(());
@@ -190,6 +189,23 @@ impl<const SIZE: usize> Slots<SIZE> {
             }
         }
         Ok(())
+    }
+
+    /// Bytes of a file; fewer if it is shorter now.
+    fn read_block<'a>(&'a self, position: u64, length: usize, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        match &self.0 {
+            SlotSource::Opened { bytes, .. } => {
+                bytes.advise_will_need(position, length);
+                bytes.read_available(position, length, buffer)
+            }
+            SlotSource::Growing(slots) => {
+                buffer.resize(length, 0);
+                slots.read_into(buffer, position)?;
+                Ok(buffer)
+            }
+            // its entries may be in memory
+            SlotSource::Preallocated(_) => Ok(&[]),
+        }
     }
 
     /// Fails if the file is not a whole number of slots.

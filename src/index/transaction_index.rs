@@ -100,8 +100,20 @@ impl TransactionIndex {
         if n >= self.entries() {
             return Err(super::no_such_entry(n, self.entries()));
         }
-        decode(&self.slots.slot(n)?)
-            .map_err(|malformed| malformed.at(self.path(), n * self.entry_size(), None))
+        self.decode(n, &self.slots.slot(n)?)
+    }
+
+    fn decode(&self, n: u64, slot: &[u8; AbortedTransaction::BYTES]) -> Result<AbortedTransaction> {
+        decode(slot).map_err(|malformed| malformed.at(self.path(), n * self.entry_size(), None))
+    }
+
+    /// Calls `visit` with all entries, in file order, until it returns false. Unlike [`TransactionIndex::iter`] it reads many at once.
+    pub(crate) fn visit(&self, mut visit: impl FnMut(u64, AbortedTransaction) -> Result<bool>) -> Result<()> {
+        let mut numbers = 0..;
+        self.slots.visit(self.entries(), |slot| {
+            let n = numbers.next().unwrap_or_default();
+            visit(n, self.decode(n, slot)?)
+        })
     }
 
     /// All entries, in file order. An entry that cannot be read is returned as an error.
@@ -126,15 +138,14 @@ impl TransactionIndex {
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if one does; errors of [`TransactionIndex::entry`].
     pub fn sanity_check(&self) -> Result<()> {
-        for (n, entry) in (0..).zip(self.iter()) {
-            let last_offset = entry?.last_offset;
-            if last_offset < self.base_offset {
+        self.visit(|n, entry| {
+            if entry.last_offset < self.base_offset {
                 let expected = format!("a last offset at or above the base offset {}", self.base_offset);
-                let malformed = Malformed::new(expected, format!("offset {last_offset}"));
-                return Err(malformed.at(self.path(), n * self.entry_size(), Some(last_offset)));
+                let malformed = Malformed::new(expected, format!("offset {}", entry.last_offset));
+                return Err(malformed.at(self.path(), n * self.entry_size(), Some(entry.last_offset)));
             }
-        }
-        Ok(())
+            Ok(true)
+        })
     }
 
     /// The aborted transactions of this index that have records in `[fetch_offset, upper_bound)`, and whether they are

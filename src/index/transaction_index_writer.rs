@@ -65,12 +65,14 @@ impl TransactionIndexWriter {
     /// # Errors
     /// Those of [`TransactionIndex::entry`]; [`Error::Io`].
     pub fn truncate_to(&mut self, offset: i64) -> Result<()> {
-        for n in 0..self.index.entries() {
-            if self.index.entry(n)?.last_offset >= offset {
-                return self.keep(n);
+        let mut kept = None;
+        self.index.visit(|n, entry| {
+            if entry.last_offset >= offset {
+                kept = Some(n);
             }
-        }
-        Ok(())
+            Ok(kept.is_none())
+        })?;
+        kept.map_or(Ok(()), |kept| self.keep(kept))
     }
 
     /// Drops all entries; an empty file remains.

@@ -29,6 +29,13 @@ impl Segment {
         Ok(*self.identity.get_or_init(|| identity))
     }
 
+    /// The size that the `.log` has at least: as when it was opened. If the last one is smaller now, and its data was known to end before,
+    /// the end of the data: a roll cuts the zeros of a preallocated file.
+    pub(super) fn min_size(&self, opened: &FileIdentity, size_now: u64) -> u64 {
+        let end = self.tail.get().filter(|_| self.is_last() && size_now < opened.size).map(|tail| tail.end);
+        end.unwrap_or(opened.size)
+    }
+
     /// Fixes the identity and the size of the `.log`, without opening it. Later appends are not visible, and a different or
     /// shorter file with that name is an [`Error::LogChanged`](crate::error::Error::LogChanged).
     pub(crate) fn pin_identity(&self) -> Result<()> {
@@ -64,7 +71,7 @@ impl Segment {
         match self.file_now()? {
             FileNow::Gone => Err(self.changed("no file")),
             FileNow::Another => Err(self.changed("a different file with that name")),
-            FileNow::Same(now) if now.size < known.size => {
+            FileNow::Same(now) if now.size < self.min_size(&known, now.size) => {
                 Err(self.changed(&format!("{} bytes instead of {}", now.size, known.size)))
             }
             FileNow::Same(now)

@@ -129,7 +129,8 @@ impl LogFile {
             }
             self.start = position;
             let window = reusable(&mut self.window);
-            self.bytes.copy(position, wanted, window).inspect_err(|_| window.clear())?;
+            // after a roll, the zeros at the end of a preallocated file are gone
+            self.bytes.copy_ahead(position, (length, wanted), window).inspect_err(|_| window.clear())?;
             self.check_unchanged().inspect_err(|_| reusable(&mut self.window).clear())?;
         }
         Ok(self.in_window(position, length).unwrap_or_default())

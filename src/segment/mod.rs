@@ -228,7 +228,8 @@ impl Segment {
                 {
                     return Err(self.changed("a different file with that name"));
                 }
-                FileBytes::new(file, Some(identity.size), self.open_files.mapping.should_map(self.is_last()))
+                let size = self.min_size(&identity, file.size());
+                FileBytes::new(file, Some(size), self.open_files.mapping.should_map(self.is_last()))
             },
         )
     }

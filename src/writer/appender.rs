@@ -326,7 +326,7 @@ impl Partition {
         };
         let validation = self.validation(origin, (self.clock)());
         let batches = analyze(raw, &validation)?;
-        self.producers.remove_expired(validation.now);
+        self.producers.remove_expired(validation.now, |producer_id| self.sessions.is_in_use(producer_id));
         if keep_offsets {
             let headers: Vec<_> = batches.iter().map(|batch| batch.header).collect();
             let updates = self.producers.check(&batches, &headers, raw, false)?;

@@ -165,13 +165,12 @@ impl Partition {
             return Ok(self.hold(producer_id, 0));
         };
         let mut epoch = self.epoch_of(producer_id).max(0);
-        if self.is_in_use(producer_id) {
+        if self.sessions.is_in_use(producer_id) {
+            let name = name.unwrap_or_default();
             epoch = epoch.checked_add(1).ok_or_else(|| {
-                Error::config(
-                    "name",
-                    "a producer that was fenced less than 32767 times",
-                    name.unwrap_or_default(),
-                )
+                let expected = "a producer that was fenced less than 32767 times: drop its other objects, and the latest one is \
+                    continued";
+                Error::config("name", expected, format!("{name:?} with epoch {epoch}, and an object of it in use"))
             })?;
         }
         Ok(self.hold(producer_id, epoch))

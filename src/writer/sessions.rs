@@ -3,7 +3,7 @@
 //! The epoch of a producer is in the log, with its batches and markers. Here are the epochs that are not in the log yet, and the file with the
 //! ids of names. A handle with a lower epoch than its producer has is fenced.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use super::partition::Partition;
@@ -16,6 +16,18 @@ pub(super) struct Sessions {
     /// The file of names; `None` until a name is used.
     ids: Option<ProducerIds>,
     by_id: HashMap<i64, Session>,
+}
+
+impl Sessions {
+    /// Whether a handle of a producer with its present epoch is in use.
+    pub(super) fn is_in_use(&self, producer_id: i64) -> bool {
+        self.by_id.get(&producer_id).is_some_and(|session| session.handle.strong_count() > 0)
+    }
+
+    /// The producers of which a handle is in use.
+    pub(super) fn in_use(&self) -> HashSet<i64> {
+        self.by_id.keys().copied().filter(|producer_id| self.is_in_use(*producer_id)).collect()
+    }
 }
 
 #[derive(Debug)]
@@ -43,11 +55,6 @@ impl Partition {
     /// Sets the epoch of a producer: handles with a lower one are fenced.
     pub(super) fn set_epoch(&mut self, producer_id: i64, epoch: i16) {
         self.sessions.by_id.insert(producer_id, Session { epoch, handle: Weak::new() });
-    }
-
-    /// Whether a handle of the producer with its present epoch is in use.
-    pub(super) fn is_in_use(&self, producer_id: i64) -> bool {
-        self.sessions.by_id.get(&producer_id).is_some_and(|session| session.handle.strong_count() > 0)
     }
 
     /// Gives out a handle.
@@ -97,7 +104,7 @@ impl Partition {
     /// A producer id that the log does not have. If it is for a name, the name has it durably when this returns.
     pub(super) fn new_id(&mut self, owner: IdOwner, name: Option<&str>) -> Result<i64> {
         let mut names = self.ids()?.clone();
-        self.producers.remove_expired((self.clock)());
+        self.producers.remove_expired((self.clock)(), |producer_id| self.sessions.is_in_use(producer_id));
         // a name whose records were deleted is known, and its id is used
         self.producers.restore_named(&self.directory, self.ends.log_end_offset())?;
         let range = owner.ids();

@@ -251,7 +251,7 @@ impl Partition {
         if let Some(producer_id) = self.known_id(IdOwner::Transaction, transactional_id)? {
             if self.is_transaction_open(producer_id) && !seeded_bugs::is(SeededBug::OpenTransactionLeft) {
                 self.abort_open(producer_id)?;
-            } else if self.is_in_use(producer_id) {
+            } else if self.sessions.is_in_use(producer_id) {
                 self.set_epoch(producer_id, next_epoch(self.epoch_of(producer_id)));
             }
             let epoch = self.epoch_of(producer_id).max(0);
@@ -292,7 +292,16 @@ impl Partition {
     fn check_transaction(&self, holder: &Holder, written: Option<Written>) -> Result<()> {
         self.check_holder(holder)?;
         let present = self.written_by(holder.producer_id);
-        if present == written {
+        let is_same = match (present, written) {
+            // if records of it were deleted from the log start, a truncation of later ones finds the first that is left, as an opening does
+            (Some(present), Some(written)) => {
+                present.last_offset == written.last_offset
+                    && (present.first_offset == written.first_offset
+                        || written.first_offset < self.ends.log_start_offset())
+            }
+            _ => present == written,
+        };
+        if is_same {
             return Ok(());
         }
         let words = |written: Option<Written>| match written {

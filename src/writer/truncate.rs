@@ -63,7 +63,7 @@ impl Partition {
         // cut later: an entry that cannot be read is an error before the first change
         let name = segment_file(target, FileKind::TransactionIndex);
         let transactions = TransactionIndexWriter::open(&self.directory, &name, target)?;
-        transactions.iter().try_for_each(|entry| entry.map(drop))?;
+        transactions.visit(|_, _| Ok(true))?;
         let staged = self
             .stage_cut(offset, target, size, producers)
             .and_then(|staged| truncation_count::increment(&self.directory).map(|()| staged));
@@ -79,7 +79,8 @@ impl Partition {
         let kept = log.segments().iter().take_while(|segment| segment.base_offset() <= offset);
         let segments = kept.map(Replayed::whole).collect::<Result<Vec<_>>>()?;
         let (start, end) = (self.ends.log_start_offset(), self.ends.log_end_offset());
-        Rebuild::at_truncation(&self.directory, &segments, start, end, &self.producers, (self.clock)())
+        let producers = (&self.producers, self.sessions.in_use());
+        Rebuild::at_truncation(&self.directory, &segments, start, end, producers, (self.clock)())
             .truncate_to(offset)
     }
 

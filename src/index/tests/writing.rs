@@ -402,3 +402,45 @@ fn a_torn_transaction_entry_is_replaced_by_the_next() {
     index.append(aborted(2, 4, 6)).unwrap();
     assert_eq!(folder.bytes("x"), transaction_bytes(&[[1, 2, 3, 2], [2, 4, 6, 4]]));
 }
+
+/// The number of reads of this thread.
+fn reads() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/io").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("syscr: ")).unwrap();
+    line.parse().unwrap()
+}
+
+#[test]
+fn all_entries_of_a_transaction_index_are_read_in_few_blocks() {
+    const ENTRIES: i64 = 10_000;
+    let folder = Folder::new();
+    let entry =
+        |n| AbortedTransaction { producer_id: n, first_offset: n, last_offset: n, last_stable_offset: n };
+    let bytes: Vec<u8> = (0..ENTRIES).flat_map(|n| super::super::encode_aborted(entry(n))).collect();
+    folder.write("t", &bytes);
+    let mut writer = TransactionIndexWriter::open(&folder.directory, "t", 0).unwrap();
+    let opened = TransactionIndex::from_bytes(
+        crate::fs::FileBytes::new(folder.directory.open_file("t").unwrap(), None, false).unwrap(),
+        0,
+    );
+    let before = reads();
+    opened.sanity_check().unwrap();
+    writer.sanity_check().unwrap();
+    let mut seen = 0;
+    writer
+        .visit(|n, found| {
+            assert_eq!(found, entry(i64::try_from(n).unwrap()));
+            seen += 1;
+            Ok(true)
+        })
+        .unwrap();
+    writer.truncate_to(ENTRIES - 1).unwrap();
+    let read = reads() - before;
+    assert!(read < 30, "{read}");
+    assert_eq!((seen, writer.entries()), (ENTRIES, 9_999));
+    // the same errors as of each entry by itself
+    folder.write("t", &[&bytes[..34 * 5000], &[0, 1][..], &bytes[..100]].concat());
+    let writer = TransactionIndexWriter::open(&folder.directory, "t", 0).unwrap();
+    let wanted = writer.iter().find_map(Result::err).unwrap().to_string();
+    assert_eq!(writer.sanity_check().unwrap_err().to_string(), wanted);
+}

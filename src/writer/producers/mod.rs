@@ -87,12 +87,15 @@ impl Producers {
         self.states.last_records()
     }
 
-    /// Removes the producers that are expired at `now`, ms, if that was not done in the last ten minutes. Kafka: a timer.
+    /// Removes the producers that are expired at `now`, ms, if that was not done in the last ten minutes. Kafka: a timer. One whose
+    /// handle is in use stays.
     ///
     /// *Source*: `ProducerStateManager.removeExpiredProducers`.
-    pub(super) fn remove_expired(&mut self, now: i64) {
+    pub(super) fn remove_expired(&mut self, now: i64, is_in_use: impl Fn(i64) -> bool) {
         if now.saturating_sub(self.checked) >= EXPIRATION_CHECK_MS {
-            self.states.retain(|entry| !is_forgotten(entry, now, self.expiration_ms));
+            self.states.retain(|entry| {
+                !is_forgotten(entry, now, self.expiration_ms) || is_in_use(entry.producer_id)
+            });
             self.checked = now;
         }
     }

@@ -1,6 +1,6 @@
 //! The producers of a log as of an offset, from the latest valid snapshot and the batches after it. Nothing is changed here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::replay::Replayed;
 use super::{Producers, is_forgotten, kept, snapshot_file, snapshots_in};
@@ -94,6 +94,8 @@ pub(in crate::writer) struct Rebuild<'a> {
     log_start_offset: i64,
     expiration_ms: i64,
     now: i64,
+    /// The producers that do not expire.
+    in_use: HashSet<i64>,
     /// The snapshots in the directory now.
     present: BTreeSet<i64>,
     /// The snapshots as planned, with their bytes if they are to be written.
@@ -123,6 +125,7 @@ impl<'a> Rebuild<'a> {
             log_start_offset,
             expiration_ms,
             now,
+            in_use: HashSet::new(),
             present,
             snapshots,
             states,
@@ -132,13 +135,13 @@ impl<'a> Rebuild<'a> {
         })
     }
 
-    /// The plan for a truncation begins with the producers as of the log end offset.
+    /// The plan for a truncation begins with the producers as of the log end offset. `in_use`: those that do not expire.
     pub(in crate::writer) fn at_truncation(
         directory: &'a Directory,
         segments: &'a [Replayed],
         log_start_offset: i64,
         log_end_offset: i64,
-        producers: &Producers,
+        (producers, in_use): (&Producers, HashSet<i64>),
         now: i64,
     ) -> Self {
         let is_kept = seeded_bugs::is(SeededBug::TruncatedProducersKept);
@@ -148,6 +151,7 @@ impl<'a> Rebuild<'a> {
             log_start_offset,
             expiration_ms: producers.expiration_ms,
             now,
+            in_use,
             present: producers.snapshots.clone(),
             snapshots: producers.snapshots.iter().map(|offset| (*offset, None)).collect(),
             states: if is_kept { producers.states.clone() } else { producers.states.emptied() },
@@ -276,7 +280,10 @@ impl<'a> Rebuild<'a> {
             };
             if let Some(snapshot) = read {
                 let (now, expiration_ms) = (self.now, self.expiration_ms);
-                self.states.reload_if(&snapshot, |entry| !is_forgotten(entry, now, expiration_ms));
+                let in_use = &self.in_use;
+                self.states.reload_if(&snapshot, |entry| {
+                    !is_forgotten(entry, now, expiration_ms) || in_use.contains(&entry.producer_id)
+                });
                 (self.map_end, self.last_snapshot) = (offset, offset);
                 return Ok(());
             }

@@ -7,7 +7,7 @@ use cordwood::Error;
 use cordwood::config::LogConfig;
 use cordwood::log::{Log, LogOptions, OnDamage, Ranges, ScanOptions, ScanStep};
 use cordwood::record::{BatchBuilder, BatchOptions, Codec, NewRecord};
-use cordwood::types::TimestampType;
+use cordwood::types::{Io, TimestampType};
 use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 
 use crate::support::reading::all;
@@ -243,6 +243,53 @@ fn readers_during_rolls_of_preallocated_segments_find_no_damage() {
     assert!(results > 10 && segments(&path).len() > 100, "{results} results");
     writer.close().unwrap();
     assert_eq!(log.refresh().unwrap().log_end_offset().unwrap(), 20_000);
+}
+
+/// The number of batches of a log.
+fn steps(log: &Log) -> Result<usize, Error> {
+    let mut scan = log.scan(ScanOptions::default())?;
+    let mut count = 0;
+    while scan.next_step()?.is_some() {
+        count += 1;
+    }
+    Ok(count)
+}
+
+#[test]
+fn a_roll_of_a_preallocated_segment_is_no_change_for_a_reader_that_knows_its_end() {
+    for io in [Io::Auto, Io::Pread] {
+        let folder = in_memory();
+        let path = folder.path().join("orders-0");
+        let mut writer = LogWriter::open(&path, &preallocated()).unwrap();
+        for number in 0..20 {
+            writer.append(&record(1000 + number)).unwrap();
+        }
+        let options = || LogOptions { io, ..LogOptions::default() };
+        let logs = [
+            writer.reader().unwrap(),
+            Log::open(&path, options()).unwrap(),
+            // its file is open already, for more than its data
+            Log::open(&path, options()).unwrap(),
+        ];
+        assert_eq!(logs[1].log_end_offset().unwrap(), 20);
+        assert_eq!(logs[2].locate(3).unwrap().unwrap().batch_base_offset, 3);
+        assert_eq!(logs[2].log_end_offset().unwrap(), 20);
+        for number in 0..10 {
+            writer.append(&record(2000 + number)).unwrap();
+        }
+        writer.roll().unwrap();
+        for (number, log) in logs.iter().enumerate() {
+            assert_eq!(log.log_end_offset().unwrap(), 20);
+            assert_eq!(steps(log).unwrap(), 20, "{io:?} {number}");
+            assert_eq!(log.locate(19).unwrap().unwrap().batch_base_offset, 19);
+        }
+        // a file that lost data
+        let file = fs::OpenOptions::new().write(true).open(path.join("00000000000000000000.log")).unwrap();
+        file.set_len(100).unwrap();
+        for log in &logs[1..] {
+            assert!(matches!(steps(log), Err(Error::LogChanged { .. })));
+        }
+    }
 }
 
 #[test]

@@ -175,6 +175,46 @@ fn a_named_producer_does_not_expire_and_one_without_a_name_does() {
 }
 
 #[test]
+fn a_producer_without_a_name_does_not_expire_while_it_is_in_use() {
+    let mut log = Log::new();
+    log.options.producer_id_expiration_ms = 1;
+    log.reopen();
+    let producer = log.writer().producer(None).unwrap();
+    let old = NewRecord { timestamp: NOW - DAY_MS, ..record("a") };
+    producer.append(&old, Some(0)).unwrap();
+    // another id is given out, and the producers are read again from a snapshot
+    log.writer().roll().unwrap();
+    log.writer().producer(None).unwrap();
+    log.plain();
+    log.plain();
+    for end in [3, 2] {
+        assert_eq!(producer.next_sequence().unwrap(), 1, "{end}");
+        assert!(producer.append(&old, Some(0)).unwrap().is_duplicate);
+        log.writer().truncate_to(end - 1).unwrap();
+    }
+    drop(producer);
+    log.reopen();
+    log.plain();
+    assert!(log.ids().is_empty());
+}
+
+#[test]
+fn a_name_that_was_fenced_too_often_is_used_again_after_its_objects_were_dropped() {
+    let mut log = Log::new();
+    let mut producer = log.writer().producer(Some("billing")).unwrap();
+    for _ in 0..i16::MAX {
+        producer = log.writer().producer(Some("billing")).unwrap();
+    }
+    assert_eq!(producer.producer_epoch(), i16::MAX);
+    let error = log.writer().producer(Some("billing")).unwrap_err();
+    assert!(error.to_string().contains("drop its other objects"), "{error}");
+    producer.append(&record("a"), None).unwrap();
+    drop(producer);
+    let producer = log.writer().producer(Some("billing")).unwrap();
+    assert_eq!((producer.producer_epoch(), producer.next_sequence().unwrap()), (i16::MAX, 1));
+}
+
+#[test]
 fn a_truncation_takes_the_sequences_back() {
     let mut log = Log::new();
     let producer = log.writer().producer(Some("billing")).unwrap();

@@ -95,6 +95,36 @@ fn a_truncation_below_an_open_transaction_leaves_none() {
     assert_eq!(visible(&mut log), [0, 1]);
 }
 
+#[test]
+fn a_deletion_into_an_open_transaction_and_a_truncation_of_other_records_leave_it_open() {
+    for is_continued in [false, true] {
+        let mut log = Log::new();
+        let mut transaction = begun(&mut log, "billing", 1);
+        transaction.append(&RECORD).unwrap();
+        transaction.append(&RECORD).unwrap();
+        log.plain();
+        log.plain();
+        log.writer().delete_before(1).unwrap();
+        log.writer().truncate_to(4).unwrap();
+        if is_continued {
+            transaction.append(&RECORD).unwrap();
+            log.plain();
+            log.writer().truncate_to(5).unwrap();
+        }
+        transaction.commit().unwrap();
+        let end = if is_continued { vec![1, 2, 3, 4] } else { vec![1, 2, 3] };
+        assert_eq!((log.writer().last_stable_offset(), visible(&mut log)), (end.len() as i64 + 2, end));
+        // records of it are truncated
+        let mut transaction = begun(&mut log, "billing", 2);
+        transaction.append(&RECORD).unwrap();
+        let end = log.writer().log_end_offset();
+        log.writer().delete_before(end - 2).unwrap();
+        log.writer().truncate_to(end - 1).unwrap();
+        assert_eq!(transaction.commit().unwrap_err().argument(), Some("transaction"));
+        transaction.abort().unwrap();
+    }
+}
+
 /// `testProducersWithOngoingTransactionsDontExpire`.
 #[test]
 fn an_open_transaction_does_not_expire() {
