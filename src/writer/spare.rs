@@ -28,7 +28,8 @@ const MAX_BYTES: u64 = 1 << 20;
 
 /// Reserves the space, or as much of it as there is.
 pub(super) fn fill(directory: &Directory) {
-    let size = |name: &str| directory.identity_of(name).ok().flatten().map_or(0, |file| file.size.min(MAX_BYTES));
+    let size =
+        |name: &str| directory.identity_of(name).ok().flatten().map_or(0, |file| file.size.min(MAX_BYTES));
     // a change replaces these as a whole; those of a data directory have a line for each partition
     let of_data_directory = [RECOVERY_POINTS, LOG_START_OFFSETS, CLEANED_OFFSETS];
     let replaced = of_data_directory.map(|name| size(&format!("../{name}"))).into_iter().sum::<u64>()

@@ -151,7 +151,11 @@ fn without_a_spare_file_a_call_on_a_full_disk_changes_nothing() {
         let failed = call(&mut client).error.unwrap_or_else(|| panic!("{name} needs no space"));
         assert!(is_full(&failed), "{name}: {failed}");
         let writer = client.writer.as_ref().unwrap();
-        assert_eq!((writer.log_start_offset(), writer.log_end_offset()), (before.start, before.end), "{name}");
+        assert_eq!(
+            (writer.log_start_offset(), writer.log_end_offset()),
+            (before.start, before.end),
+            "{name}"
+        );
         // the next call with space reserves it again
         client.disk.set_free_sectors(Some(PLENTY));
         succeeds(&call(&mut client), &|| name.clone());
