@@ -219,9 +219,7 @@ fn a_failed_replacement_keeps_the_file_and_leaves_no_staged_file() {
 #[test]
 fn a_disk_with_few_free_sectors_is_full_until_a_file_is_removed() {
     let (disk, directory) = disk();
-    let is_full = |error: &Error| {
-        matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull)
-    };
+    let is_full = |error: &Error| matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull);
     let file = directory.create("a").unwrap();
     file.write_all_at(&[1; 16], 0).unwrap();
     assert!(!file.reserve(16, 8), "nothing is reserved on a disk without a limit");
