@@ -336,7 +336,7 @@ impl LogWriter {
     ///
     /// # Errors
     /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] above the log end offset; [`Error::Io`], with nothing
-    /// changed if the disk is full; [`Error::Poisoned`].
+    /// changed if the disk is full and the space that the writer holds in reserve is not enough; [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.maybeIncrementLogStartOffset`, `deleteRecords`.
     pub fn delete_before(&mut self, offset: i64) -> Result<bool> {

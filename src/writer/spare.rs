@@ -28,13 +28,17 @@ const MAX_BYTES: u64 = 1 << 20;
 
 /// Reserves the space, or as much of it as there is.
 pub(super) fn fill(directory: &Directory) {
-    let size = |name: &str| directory.identity_of(name).ok().flatten().map_or(0, |file| file.size.min(MAX_BYTES));
+    // the first block of each file is one of those above
+    let more = |name: &str| match directory.identity_of(name) {
+        Ok(Some(file)) => file.size.saturating_sub(4096).min(MAX_BYTES),
+        _ => 0,
+    };
     // a change replaces these as a whole; those of a data directory have a line for each partition
     let of_data_directory = [RECOVERY_POINTS, LOG_START_OFFSETS, CLEANED_OFFSETS];
-    let replaced = of_data_directory.map(|name| size(&format!("../{name}"))).into_iter().sum::<u64>()
-        + size(LEADER_EPOCH_CHECKPOINT)
+    let replaced = of_data_directory.map(|name| more(&format!("../{name}"))).into_iter().sum::<u64>()
+        + more(LEADER_EPOCH_CHECKPOINT)
         // the states of named producers, which a deletion may have to keep, have less than twice the size of their names
-        + 2 * size(PRODUCERS);
+        + 2 * more(PRODUCERS);
     let bytes = if directory.is_on_xfs() { XFS_BYTES } else { BYTES };
     let bytes = (bytes + replaced).min(MAX_BYTES);
     if let Ok(file) = directory.open_writable(SPARE).or_else(|_| directory.create(SPARE)) {

@@ -279,15 +279,15 @@ class LogWriter:
         batch before it as the log end offset, as in Kafka. Return `False` if the log ended at or below `offset`. The
         removal is durable when this returns.
 
-        *Errors*: `ConfigError` for a negative offset; `CorruptLogError` for damage before `offset`; `OSError`: if the
-        disk is full, nothing has changed (to cut a segment other than the last needs space for a copy).
+        *Errors*: `ConfigError` for a negative offset; `CorruptLogError` for damage before `offset`. On a full disk as
+        `delete_before`; to cut a segment other than the last needs space for a copy of its rest.
         *Source*: Kafka `UnifiedLog.truncateTo`.
         """
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove all records. Afterwards the log start offset and the log end offset are `offset`.
 
-        *Errors*: `ConfigError` for an offset outside 0 to 2^63 - 2; `OSError`: if the disk is full, nothing has
-        changed. *Source*: Kafka `UnifiedLog.truncateFullyAndStartAt`.
+        *Errors*: `ConfigError` for an offset outside 0 to 2^63 - 2. On a full disk as `delete_before`.
+        *Source*: Kafka `UnifiedLog.truncateFullyAndStartAt`.
         """
     def delete_before(self, offset: int) -> bool:
         """Move the log start offset up to `offset`: records below it cannot be read.
@@ -295,14 +295,15 @@ class LogWriter:
         Segments without other records are deleted. Return `False` if the log started at or above `offset`. The change
         is durable when this returns.
 
-        *Errors*: `ConfigError` for a negative offset; `OffsetOutOfRangeError` above the log end offset.
+        *Errors*: `ConfigError` for a negative offset; `OffsetOutOfRangeError` above the log end offset. On a full disk
+        it uses the space that the writer holds in reserve; without that, it is an `OSError`, and nothing has changed.
         *Source*: Kafka `UnifiedLog.maybeIncrementLogStartOffset`.
         """
     def apply_retention(self, now: Time | None = None) -> RetentionPlan:
         """Delete the segments that `retention.ms` and `retention.bytes` allow to delete. Return which.
 
         *now*: as the times of `Log.scan`; by default the present time. `plan_retention` returns the same and deletes
-        nothing.
+        nothing. On a full disk as `delete_before`.
         *Source*: Kafka `UnifiedLog.deleteOldSegments`.
         """
     def compact(self, now: Time | None = None, dedupe_buffer_bytes: int | None = None) -> Compaction:

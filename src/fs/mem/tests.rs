@@ -215,3 +215,28 @@ fn a_failed_replacement_keeps_the_file_and_leaves_no_staged_file() {
     directory.stage_start("a", 2).unwrap().put().unwrap();
     assert_eq!(directory.read_small("a", 99).unwrap().unwrap(), b"co");
 }
+
+#[test]
+fn a_disk_with_few_free_sectors_is_full_until_a_file_is_removed() {
+    let (disk, directory) = disk();
+    let is_full = |error: &Error| matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull);
+    let file = directory.create("a").unwrap();
+    file.write_all_at(&[1; 16], 0).unwrap();
+    assert!(!file.reserve(16, 8), "nothing is reserved on a disk without a limit");
+    disk.set_free_sectors(Some(3));
+    // a write is short, and its rest fails
+    assert!(is_full(&file.write_all_at(&[2; 30], 16).unwrap_err()));
+    assert_eq!(directory.read_small("a", 99).unwrap().unwrap().len(), 40);
+    assert!(is_full(&directory.create("b").unwrap_err()));
+    file.write_all_at(&[3; 40], 0).unwrap();
+    file.set_size(16).unwrap();
+    // its name, and two sectors beyond its end
+    let spare = directory.create("spare").unwrap();
+    assert!(spare.reserve(0, 16) && !spare.reserve(0, 17));
+    assert!(is_full(&file.write_all_at(&[4], 16).unwrap_err()));
+    directory.remove("spare").unwrap();
+    file.write_all_at(&[4; 24], 16).unwrap();
+    assert!(is_full(&file.allocate(41).unwrap_err()));
+    disk.set_free_sectors(None);
+    file.allocate(80).unwrap();
+}

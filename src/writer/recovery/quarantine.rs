@@ -95,7 +95,8 @@ impl Quarantined {
         let mut at = *position;
         let mut copied = Ok(());
         while copied.is_ok() && at < *end {
-            copied = read(&file, at..*end, &mut buffer).and_then(|()| copy.write_all_at(&buffer, at - position));
+            copied =
+                read(&file, at..*end, &mut buffer).and_then(|()| copy.write_all_at(&buffer, at - position));
             at += buffer.len() as u64;
         }
         // a part of it would take the rest of a full disk

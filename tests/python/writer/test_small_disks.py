@@ -227,6 +227,18 @@ def test_a_full_disk_is_emptied_in_many_steps(tmp_path: Path) -> None:
             assert [writer.producer(name).next_sequence for name in names] == [3] * 20
 
 
+def test_large_checkpoints_of_a_data_directory_are_replaced_on_a_full_disk(tmp_path: Path) -> None:
+    with disk(tmp_path) as mount:
+        lines = "".join(f"topic-of-another-log {number} 7\n" for number in range(4000))
+        names = ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"]
+        for name in names:
+            (mount / name).write_text(f"0\n4000\n{lines}")
+        with log_with_segments(mount / "orders-0") as writer:
+            fill(mount)
+            assert writer.delete_before(20)
+        assert [len((mount / name).read_text().splitlines()) for name in names] == [4003, 4003]
+
+
 # Appends until the disk is full, prints the log end offset, and ends as by `kill -9`.
 KILLED = """
 import os, signal, sys

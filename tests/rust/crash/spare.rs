@@ -6,7 +6,7 @@ use cordwood::fs::mem::MemoryDisk;
 use cordwood::writer::FlushMode;
 
 use crate::full::{self, is_full, log_with_segments};
-use crate::judge::Judge;
+use crate::judge::{Judge, Tally};
 use crate::model::Expected;
 use crate::script::{Before, Call, Client, Op, Setup};
 
@@ -45,9 +45,9 @@ fn succeeds(called: &Call, place: &dyn Fn() -> String) {
     assert!(called.error.is_none(), "{}: {:?}", place(), called.error);
 }
 
-/// The calls run out of space at each of their operations in turn, and then run again without the spare file. Returns the number of crashes.
-fn run(one_in: usize, flushes: &[FlushMode], free_sectors: impl Iterator<Item = usize> + Clone) -> usize {
-    let mut crashes = 0;
+/// The calls run out of space at each of their operations in turn, and then run again without the spare file.
+fn run(one_in: usize, flushes: &[FlushMode], free_sectors: impl Iterator<Item = usize> + Clone) -> Tally {
+    let mut tally = Tally::default();
     for (number, (name, call)) in calls().into_iter().enumerate().filter(|(number, _)| number % one_in == 0) {
         for flush in flushes {
             let mut judge = Judge::new(log(*flush).options);
@@ -63,7 +63,7 @@ fn run(one_in: usize, flushes: &[FlushMode], free_sectors: impl Iterator<Item = 
                     for survivors in point.survivors(2, free as u64) {
                         let image = point.image(survivors);
                         if judged.insert(image.hash()) {
-                            crashes += 1;
+                            judge.tally.images += 1;
                             let place = || format!("{}, {words}, {survivors:?}", place());
                             judge.judge(&image, &expected, false, &place);
                         }
@@ -79,23 +79,28 @@ fn run(one_in: usize, flushes: &[FlushMode], free_sectors: impl Iterator<Item = 
                 judge.judge_disk(client.disk.fork(), &[Expected::after(&client.model)], true, &place);
             }
             judge.tally.assert_none();
+            tally.add(judge.tally);
         }
     }
-    crashes
+    tally
 }
 
 #[test]
 fn what_frees_space_succeeds_on_a_full_disk_and_survives_a_crash_at_any_point() {
-    let crashes = run(4, &[FlushMode::Always], (0..24).step_by(4));
-    assert!(crashes > 500, "{crashes} crashes");
+    let tally = run(4, &[FlushMode::Always], (0..24).step_by(4));
+    assert!(tally.images > 500, "{} crashes", tally.images);
 }
 
 #[test]
 #[ignore = "takes minutes; `make guarantees` runs it"]
 fn every_call_that_frees_space_succeeds_on_a_full_disk_and_survives_a_crash_at_any_point() {
-    let crashes = run(1, &[FlushMode::Always, FlushMode::None], 0..48);
-    println!("{{\"rig\": \"spare file\", \"crashes\": {crashes}}}");
-    assert!(crashes > 5_000, "{crashes} crashes");
+    let Tally { images, lost, invented, unopened, unstable, .. } =
+        run(1, &[FlushMode::Always, FlushMode::None], 0..48);
+    println!(
+        "{{\"rig\": \"full disks\", \"crashes\": {images}, \"lost\": {lost}, \"invented\": {invented}, \"unopened\": {unopened}, \
+         \"unstable\": {unstable}}}"
+    );
+    assert!(images > 5_000, "{images} crashes");
 }
 
 /// The next process opens what the last one left, and deletes the log.
@@ -151,7 +156,11 @@ fn without_a_spare_file_a_call_on_a_full_disk_changes_nothing() {
         let failed = call(&mut client).error.unwrap_or_else(|| panic!("{name} needs no space"));
         assert!(is_full(&failed), "{name}: {failed}");
         let writer = client.writer.as_ref().unwrap();
-        assert_eq!((writer.log_start_offset(), writer.log_end_offset()), (before.start, before.end), "{name}");
+        assert_eq!(
+            (writer.log_start_offset(), writer.log_end_offset()),
+            (before.start, before.end),
+            "{name}"
+        );
         // the next call with space reserves it again
         client.disk.set_free_sectors(Some(PLENTY));
         succeeds(&call(&mut client), &|| name.clone());
