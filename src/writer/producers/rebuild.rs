@@ -271,7 +271,7 @@ impl<'a> Rebuild<'a> {
             };
             if let Some(snapshot) = read {
                 let (now, expiration_ms) = (self.now, self.expiration_ms);
-                self.states.reload_if(&snapshot, |entry| !is_forgotten(entry, now, expiration_ms));
+                self.states.reload_if(snapshot, |entry| !is_forgotten(entry, now, expiration_ms));
                 (self.map_end, self.last_snapshot) = (offset, offset);
                 return Ok(());
             }
