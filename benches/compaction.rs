@@ -260,7 +260,7 @@ fn run(arguments: &Arguments, kafka: &mut Kafka, name: String, codec: Compressio
         name,
         peer: "Cleaner.doClean",
         floor: Some(3.0),
-        clock: Clock::Wall,
+        clock: Clock::Cpu,
         elements: (count, count),
         turns: vec![],
     };
