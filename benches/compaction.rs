@@ -9,6 +9,7 @@
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
     clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
     reason = "a bench fails by panicking, and its sizes are its own"
 )]
 #![allow(unreachable_pub, dead_code, reason = "nothing outside a bench sees it, and each uses its own part")]

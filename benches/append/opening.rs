@@ -67,7 +67,9 @@ pub(super) fn with_producers(arguments: &Arguments, kafka: &mut Kafka, pairs: &m
     let mut pair = Pair { name, peer, floor: None, clock: Clock::Wall, elements, turns: vec![] };
     for turn in 0..=arguments.rounds {
         let dirs = ["cordwood", "kafka"].map(|side| fresh(&arguments.scratch, side));
-        dirs.iter().for_each(|dir| copy(&written, dir));
+        for dir in &dirs {
+            copy(&written, dir);
+        }
         let play_ours = || {
             let (spent, mut writer) =
                 Spent::on(|| LogWriter::open(&dirs[0], &options(FlushMode::None, INTERVAL)).unwrap());
