@@ -18,7 +18,7 @@ JAR := python/cordwood/spark/jars/cordwood-spark.jar
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test test-all test-rest guarantees verify-flips bench bench-append bench-kafka bench-inspect bench-sweeps bench-cold bench-python bench-spark \
+.PHONY: help demo test test-all test-rest guarantees verify-flips bench bench-append bench-compaction bench-kafka bench-inspect bench-sweeps bench-cold bench-python bench-spark \
 	jar wheel fmt lint compiled rust python java java-tests java-versions java-spark random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes power-cuts soak write-stress extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
@@ -146,8 +146,11 @@ verify-flips: ## every one-bit flip of a segment of 1 MiB (whole batches: 8,364,
 bench: ## criterion; every answer is asserted
 	$(CARGO) bench --locked --features arrow
 
-bench-append: ## writing and recovery compared with Kafka's own classes (a JVM, Maven); ARGS are those of benches/append.rs
+bench-append: ## writing and recovery compared with Kafka's own classes (a JVM, Maven); ARGS are those of benches/append/main.rs
 	$(CARGO) bench --locked --bench append -- $(ARGS)
+
+bench-compaction: ## compaction compared with Kafka's own cleaner (a JVM, Maven); ARGS are those of benches/compaction.rs
+	$(CARGO) bench --locked --bench compaction -- $(ARGS)
 
 bench-kafka: ## every read path compared with Kafka's own classes (a JVM, Maven); ARGS are those of benches/kafka_rows/arguments.rs
 	$(CARGO) bench --locked --features arrow --bench kafka_rows -- $(ARGS)

@@ -13,21 +13,18 @@
 
 use std::collections::HashMap;
 
+use super::dirty_keys::DirtyKeys;
 use super::history::Unusable;
 use super::pass::control_type;
 use super::transactions::CleanedTransactions;
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::index::AbortedTransaction;
-use crate::log::OffsetMap;
 use crate::record::{BatchHeader, BatchRewriter, RecordRef, Records, write_empty_batch};
 use crate::state::producers::LastRecord;
 
 /// The rules of a pass, and the transactions at its position.
 #[derive(Debug)]
 pub(super) struct Filter<'a> {
-    pub(super) map: &'a OffsetMap,
-    /// The last offset of which the map knows the key.
-    pub(super) latest_offset: i64,
+    pub(super) keys: &'a DirtyKeys,
     /// The exclusive end of what a pass may clean.
     pub(super) first_uncleanable: i64,
     /// ms since the epoch.
@@ -37,6 +34,8 @@ pub(super) struct Filter<'a> {
     pub(super) producers: HashMap<i64, LastRecord>,
     pub(super) transactions: CleanedTransactions,
     pub(super) rewriter: BatchRewriter,
+    /// The decompressed records of a batch.
+    pub(super) plain: Vec<u8>,
 }
 
 /// What remains of a batch.
@@ -59,15 +58,31 @@ impl Filter<'_> {
         keeps_old_tombstones: bool,
         out: &mut Vec<u8>,
     ) -> Result<Remains, Unusable> {
-        let mut buffer = Vec::new();
+        // taken out of `self`: records refer to it while `self` is changed
+        let mut buffer = std::mem::take(&mut self.plain);
+        let remains = self.remains(header, bytes, keeps_old_tombstones, &mut buffer, out);
+        self.plain = buffer;
+        remains
+    }
+
+    /// `buffer`: for the decompressed records.
+    fn remains(
+        &mut self,
+        header: &BatchHeader,
+        bytes: &[u8],
+        keeps_old_tombstones: bool,
+        buffer: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Result<Remains, Unusable> {
         let (mut is_removable, mut aborted) = (false, None);
         if header.is_control() {
-            let fate = self.transactions.add_marker(header, control_type(header, bytes, &mut buffer)?);
+            let fate = self.transactions.add_marker(header, control_type(header, bytes, buffer)?);
             (is_removable, aborted) = (fate.is_removable, fate.aborted);
         }
         let is_aborted = !header.is_control() && self.transactions.add_batch(header);
         let is_horizon_past = header.delete_horizon().is_some_and(|horizon| horizon <= self.now);
-        let removes_all = is_aborted || is_removable && is_horizon_past;
+        let is_replaced = !header.is_control() && self.keys.has_replaced(header);
+        let removes_all = is_aborted || is_replaced || is_removable && is_horizon_past;
         let keeps_empty =
             self.is_last_of_producer(header) || header.last_offset + 1 == self.first_uncleanable;
         let mut remains = Remains { aborted, ..Remains::default() };
@@ -75,10 +90,10 @@ impl Filter<'_> {
             remains.records_before = header.count.map_or(0, |count| u64::try_from(count).unwrap_or(0));
             return Ok(remains);
         }
-        let (mut records, payload) = Records::open(*header, bytes, &mut buffer)?;
+        let (mut records, payload) = Records::open(*header, bytes, buffer)?;
         // with the true base offset of a wrapper
         let header = &records.header().clone();
-        let payload = payload.of(bytes, &buffer);
+        let payload = payload.of(bytes, buffer);
         let mut kept = Vec::new();
         let mut has_tombstone = false;
         while let Some(record) = records.next(payload)? {
@@ -135,15 +150,11 @@ impl Filter<'_> {
 
     /// Whether a record of a data batch remains.
     fn is_kept(&self, header: &BatchHeader, record: &RecordRef<'_>, keeps_old_tombstones: bool) -> bool {
-        if record.offset > self.latest_offset {
+        if self.keys.is_above(record.offset) {
             return true;
         }
         let Some(key) = record.key else { return false };
-        let is_latest = self.map.get(key).is_none_or(|latest| {
-            // with the bug the map has the first offset
-            record.offset >= latest
-                && !(seeded_bugs::is(SeededBug::FirstRecordKept) && record.offset > latest)
-        });
+        let is_latest = self.keys.is_latest(key, record.offset);
         let keeps_tombstones = match header.magic {
             2 => header.delete_horizon().is_none_or(|horizon| self.now < horizon),
             _ => keeps_old_tombstones,

@@ -3,7 +3,8 @@
 //! ```text
 //!   plan      which offsets are dirty, and whether a pass is due                          LogCleanerManager
 //!   history   one pass over all batches: checksums, transactions, producers               (Kafka trusts the transaction index)
-//!   pass      the map of the dirty keys, then each group of segments into one             Cleaner
+//!   keys      the map of the dirty keys                                                   Cleaner.buildOffsetMap
+//!   pass      each group of segments into one                                             Cleaner
 //!   filter    what remains of a batch                                                     MemoryRecords.filterTo
 //!   writer    .cleaned -> .swap -> live                                                   LocalLog.replaceSegments
 //! ```
@@ -12,15 +13,18 @@
 //! next, so that a record is gone before the tombstone that deleted it. A crash at any point leaves a log with the same last value of
 //! each key.
 
+mod dirty_keys;
 mod filter;
 mod history;
 mod output;
 mod pass;
 mod plan;
+mod replaced;
 mod transactions;
 
+use dirty_keys::DirtyKeys;
 use history::History;
-use pass::{DirtyKeys, Pass, Source};
+use pass::{Pass, Source};
 use plan::CleaningRange;
 pub use plan::{CleaningBound, CompactionState};
 
@@ -36,7 +40,8 @@ use crate::writer::{Cleanable, LogWriter, WriterOptions};
 pub struct CompactionOptions {
     /// The present time, ms since the epoch; `None`: the clock's.
     pub now: Option<i64>,
-    /// The memory for the keys of a pass, bytes: 24 for each, of which nine tenths are used. Kafka: `log.cleaner.dedupe.buffer.size`.
+    /// The memory for the keys of a pass, bytes: 24 for each, of which nine tenths are used. The dirty offsets take a bit each beside
+    /// it, up to 1/32. Kafka: `log.cleaner.dedupe.buffer.size`.
     pub dedupe_buffer_bytes: usize,
 }
 

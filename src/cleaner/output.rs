@@ -11,6 +11,8 @@ use crate::writer::replacement::{self, name};
 
 /// Bytes that are written at a time.
 const WRITE_BYTES: usize = 1 << 20;
+/// Bytes after which the system begins to write them to the disk, while the next ones are made.
+const WRITE_BACK_BYTES: u64 = 8 << 20;
 
 /// The new segment. Without a directory its bytes are only counted.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub(super) struct Output<'a> {
     /// The batches that are not written yet.
     buffer: Vec<u8>,
     written: u64,
+    /// How many of them the system began to write to the disk.
+    written_back: u64,
     indexes: PartBuilder,
     transaction_index: Vec<u8>,
 }
@@ -43,6 +47,7 @@ impl<'a> Output<'a> {
             log,
             buffer: Vec::new(),
             written: 0,
+            written_back: 0,
             indexes: PartBuilder::new(base_offset, 0, rule),
             transaction_index: Vec::new(),
         })
@@ -100,6 +105,11 @@ impl<'a> Output<'a> {
         }
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
+        let ready = self.written - self.written_back;
+        if let Some(log) = self.log.as_ref().filter(|_| ready >= WRITE_BACK_BYTES) {
+            log.write_back(self.written_back, ready);
+            self.written_back = self.written;
+        }
         Ok(())
     }
 

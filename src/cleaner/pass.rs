@@ -1,10 +1,11 @@
-//! One pass of compaction: first the map of the dirty keys, then the groups of segments, each of which becomes one segment.
-//! Kafka: `Cleaner.doClean`, `buildOffsetMap`, `cleanSegments`.
+//! The second part of a pass of compaction: the groups of segments, each of which becomes one segment. Kafka: `Cleaner.doClean`,
+//! `cleanSegments`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::CompactedSegment;
+use super::dirty_keys::DirtyKeys;
 use super::filter::Filter;
 use super::history::{History, Unusable, for_each_batch};
 use super::output::Output;
@@ -13,12 +14,11 @@ use super::transactions::CleanedTransactions;
 use crate::config::LogConfig;
 use crate::error::Result;
 use crate::fs::Directory;
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::index::due_entries::EntryRule;
-use crate::log::{Log, OffsetMap};
+use crate::log::Log;
 use crate::record::control::{ControlType, first_record};
-use crate::record::{BatchHeader, BatchRewriter, Records};
-use crate::segment::{Batch, Segment};
+use crate::record::{BatchHeader, BatchRewriter};
+use crate::segment::Segment;
 use crate::state::producers::LastRecord;
 use crate::writer::replacement;
 
@@ -30,91 +30,6 @@ pub(super) struct Source<'a> {
     pub(super) range: &'a CleaningRange,
     /// ms since the epoch.
     pub(super) now: i64,
-}
-
-/// The last offsets of the dirty keys.
-#[derive(Debug)]
-pub(super) struct DirtyKeys {
-    map: OffsetMap,
-    /// The last offset up to which all keys are in the map; −1 if there is none.
-    latest_offset: i64,
-}
-
-impl DirtyKeys {
-    /// The number of different keys.
-    pub(super) fn len(&self) -> usize {
-        self.map.len()
-    }
-
-    /// The first offset whose key may be missing: the first dirty offset after the pass.
-    pub(super) fn end_offset(&self) -> i64 {
-        self.latest_offset + 1
-    }
-
-    /// Reads the dirty records. `bytes`: the memory of the map. If it is full, the pass ends before the next record with a key.
-    ///
-    /// *Source*: `Cleaner.buildOffsetMap`.
-    pub(super) fn read(source: Source<'_>, history: &History, bytes: usize) -> Result<Self> {
-        let Source { log, range, .. } = source;
-        let start = range.first_dirty_offset;
-        let mut keys = Self { map: OffsetMap::new(bytes, history.dirty_records)?, latest_offset: -1 };
-        // without those that end before: Kafka takes the records of the producer's next transaction, if that was committed, for aborted
-        // ones, and older records of their keys remain after the tombstones
-        let ahead: Vec<_> =
-            history.aborted.iter().filter(|ended| ended.last_offset >= start).copied().collect();
-        let mut transactions = CleanedTransactions::new(&ahead);
-        let mut leader_epoch = -1;
-        for (segment, next) in range.dirty_segments(log) {
-            let mut is_full = false;
-            leader_epoch = for_each_batch(&segment, log, leader_epoch, |batch, bytes| {
-                if !is_full {
-                    is_full = !keys.add(batch, bytes, start, &mut transactions)?;
-                }
-                Ok(())
-            })?;
-            if is_full {
-                return Ok(keys);
-            }
-            // offsets may be missing at the end of the segment
-            keys.latest_offset = next - 1;
-        }
-        Ok(keys)
-    }
-
-    /// Adds the keys of a batch. False if the map was full before its last one.
-    ///
-    /// *Source*: `Cleaner.buildOffsetMapForSegment`.
-    fn add(
-        &mut self,
-        batch: &Batch,
-        bytes: &[u8],
-        start: i64,
-        transactions: &mut CleanedTransactions,
-    ) -> std::result::Result<bool, Unusable> {
-        let header = &batch.header;
-        let mut buffer = Vec::new();
-        if header.is_control() {
-            transactions.add_marker(header, control_type(header, bytes, &mut buffer)?);
-        } else if !transactions.add_batch(header) || seeded_bugs::is(SeededBug::AbortedRecordsCount) {
-            let (mut records, payload) = Records::open(*header, bytes, &mut buffer)?;
-            let payload = payload.of(bytes, &buffer);
-            while let Some(record) = records.next(payload)? {
-                let Some(key) = record.key.filter(|_| record.offset >= start) else { continue };
-                if self.map.is_full() {
-                    return Ok(false);
-                }
-                let is_known = seeded_bugs::is(SeededBug::FirstRecordKept) && self.map.get(key).is_some();
-                if !is_known {
-                    self.map.put(key, record.offset)?;
-                }
-                self.latest_offset = record.offset;
-            }
-        }
-        if header.last_offset >= start {
-            self.latest_offset = header.last_offset;
-        }
-        Ok(true)
-    }
 }
 
 /// The type of the marker in a control batch; `None` if compaction has removed it.
@@ -148,14 +63,14 @@ impl<'a> Pass<'a> {
             None => 0,
         };
         let filter = Filter {
-            map: &keys.map,
-            latest_offset: keys.latest_offset,
+            keys,
             first_uncleanable: range.first_uncleanable_offset,
             now,
             delete_retention_ms: config.delete_retention_ms,
             producers: HashMap::new(),
             transactions: CleanedTransactions::new(&history.aborted),
             rewriter: BatchRewriter::default(),
+            plain: Vec::new(),
         };
         Ok(Self { source, filter, old_delete_horizon, leader_epoch: -1 })
     }

@@ -120,6 +120,10 @@ trait Handle: Debug + Send + Sync {
         let _ = (position, length);
         false
     }
+    /// Begins to write bytes to the disk, so that a later sync waits less. The call may be ignored.
+    fn write_back(&self, position: u64, length: u64) {
+        let _ = (position, length);
+    }
     /// Makes contents and size durable (`fdatasync`).
     fn sync(&self) -> io::Result<()>;
     /// Drops the file's page cache at and after a position, so that the next read is from the disk.

@@ -230,6 +230,12 @@ impl Handle for SystemHandle {
         rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::KEEP_SIZE, position, length).is_ok()
     }
 
+    fn write_back(&self, position: u64, length: u64) {
+        // dirty pages stay in the cache: the system begins to write them, and drops only clean ones
+        let length = std::num::NonZeroU64::new(length);
+        let _ = rustix::fs::fadvise(&self.0, position, length, rustix::fs::Advice::DontNeed);
+    }
+
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
     }

@@ -6,12 +6,13 @@ const LINE: usize = 64;
 /// Asks the processor to load bytes into its caches, without waiting for them. Has no other effect: no page is read from a disk,
 /// and a mapping that another process shortened is no error here.
 #[inline]
-pub(crate) fn prefetch(bytes: &[u8]) {
-    for line in (0..bytes.len()).step_by(LINE) {
+pub(crate) fn prefetch<T>(bytes: &[T]) {
+    let size = size_of_val(bytes);
+    for line in (0..size).step_by(LINE) {
         load(bytes, line);
     }
     // the bytes need not begin with a line, so the last one may be in a line of its own
-    if let Some(last) = bytes.len().checked_sub(1) {
+    if let Some(last) = size.checked_sub(1) {
         load(bytes, last);
     }
 }
@@ -29,17 +30,17 @@ pub(crate) fn prefetch_two_lines(bytes: &[u8], at: usize) {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[expect(unsafe_code, reason = "the instruction has no safe function; S7 of SAFETY.md")]
-fn load(bytes: &[u8], at: usize) {
+fn load<T>(bytes: &[T], at: usize) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
     // SAFETY: S7: the instruction gives the program nothing, whatever the address is.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast()) };
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_byte_add(at).cast()) };
 }
 
 /// Does nothing: the standard library has no stable function for this processor.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-fn load(_: &[u8], _: usize) {}
+fn load<T>(_: &[T], _: usize) {}
 
 #[cfg(test)]
 mod tests {

@@ -90,6 +90,12 @@ impl WritableFile {
         self.handle.reserve(position, length)
     }
 
+    /// Begins to write the bytes of a range to the disk, so that a later [`WritableFile::sync`] waits less. Nothing is durable before
+    /// that. The call may be ignored.
+    pub(crate) fn write_back(&self, position: u64, length: u64) {
+        self.handle.write_back(position, length);
+    }
+
     /// Makes contents and size durable (`fdatasync`). The name is durable after [`super::Directory::sync`].
     ///
     /// # Errors

@@ -44,7 +44,7 @@ use largest_times::LargestTimes;
 use live_segments::LiveSegments;
 use log_start::ClaimedStart;
 use lost_end::Synced;
-pub(crate) use offset_map::OffsetMap;
+pub(crate) use offset_map::{KeyHash, OffsetMap};
 pub use position::Position;
 pub use record_filter::RecordFilter;
 pub(crate) use replacement::Replacement;

@@ -8,11 +8,16 @@
 use std::hash::{BuildHasher, RandomState};
 
 use crate::error::{Error, Result};
+use crate::fs::prefetch;
 
 /// The bytes of an entry: the hash and the offset.
 const ENTRY_BYTES: usize = 24;
 /// Words of an entry: the hash, and the offset plus one. An entry of zeros is free.
 const WORDS: usize = 3;
+
+/// The hash of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeyHash([u64; 2]);
 
 /// A hash table with linear probing. Entries are only added.
 #[derive(Debug, Default)]
@@ -55,7 +60,7 @@ impl OffsetMap {
             let old = std::mem::replace(&mut self.words, vec![0; slots * 2 * WORDS]);
             for entry in old.chunks_exact(WORDS).filter_map(<[u64]>::first_chunk::<WORDS>) {
                 let [low, high, offset] = *entry;
-                let slot = self.slot([low, high]);
+                let slot = self.slot(KeyHash([low, high]));
                 if let Some(free) =
                     self.words.get_mut(slot..).and_then(<[u64]>::first_chunk_mut).filter(|_| offset != 0)
                 {
@@ -63,7 +68,7 @@ impl OffsetMap {
                 }
             }
         }
-        self.put(key, offset)
+        self.put(key, offset).map(drop)
     }
 
     /// Whether no further key is accepted.
@@ -82,40 +87,65 @@ impl OffsetMap {
         offset_of(*entry)
     }
 
-    /// Sets the offset of a key, 0 or above.
+    /// Sets the offset of a key, 0 or above. Returns the one before.
     ///
     /// # Errors
     /// [`Error::Config`] if the map is full, or has as many keys as were announced.
-    pub(crate) fn put(&mut self, key: &[u8], offset: i64) -> Result<()> {
-        let hash = self.hash(key);
+    #[cfg(any(feature = "arrow", test))]
+    pub(crate) fn put(&mut self, key: &[u8], offset: i64) -> Result<Option<i64>> {
+        self.put_hashed(self.hash(key), offset)
+    }
+
+    /// The hash of a key, for [`OffsetMap::put_hashed`].
+    #[inline]
+    pub(crate) fn hash(&self, key: &[u8]) -> KeyHash {
+        KeyHash(self.hashers.each_ref().map(|hasher| hasher.hash_one(key)))
+    }
+
+    /// Loads the entry of a hash into the caches. Most entries of a large map are in no cache, and several can be loaded at a time.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: KeyHash) {
+        let start = self.home(hash);
+        prefetch(self.words.get(start..start + WORDS).unwrap_or_default());
+    }
+
+    /// Sets the offset of the key with a hash, as [`OffsetMap::put`].
+    pub(crate) fn put_hashed(&mut self, hash: KeyHash, offset: i64) -> Result<Option<i64>> {
         let slot = self.slot(hash);
         let is_last = (self.len + 1) * WORDS >= self.words.len();
         let entry = self.words.get_mut(slot..).and_then(<[u64]>::first_chunk_mut::<WORDS>);
         match entry {
             Some(entry) if offset_of(*entry).is_some() || !is_last => {
-                self.len += usize::from(offset_of(*entry).is_none());
-                let [low, high] = hash;
+                let before = offset_of(*entry);
+                self.len += usize::from(before.is_none());
+                let KeyHash([low, high]) = hash;
                 *entry = [low, high, offset.cast_unsigned().wrapping_add(1)];
-                Ok(())
+                Ok(before)
             }
             _ => Err(Error::config("keys", "at most as many as the map was made for", self.len.to_string())),
         }
     }
 
-    fn hash(&self, key: &[u8]) -> [u64; 2] {
-        self.hashers.each_ref().map(|hasher| hasher.hash_one(key))
+    /// The position of the first entry that may have a hash.
+    #[inline]
+    fn home(&self, hash: KeyHash) -> usize {
+        let slots = self.words.len() / WORDS;
+        let KeyHash([low, _]) = hash;
+        // a part of all slots, without the time of a division
+        let slot = (u128::from(low) * slots as u128) >> 64;
+        usize::try_from(slot).unwrap_or(0) * WORDS
     }
 
     /// The position of the entry with this hash, or of the free one where it belongs. One entry is always free.
-    fn slot(&self, hash: [u64; 2]) -> usize {
-        let slots = self.words.len() / WORDS;
-        let [low, _] = hash;
-        let mut slot = usize::try_from(low % slots as u64).unwrap_or(0);
+    fn slot(&self, hash: KeyHash) -> usize {
+        let mut position = self.home(hash);
         loop {
-            let position = slot * WORDS;
             match self.words.get(position..).and_then(<[u64]>::first_chunk::<WORDS>) {
-                Some(&[found_low, found_high, offset]) if offset != 0 && [found_low, found_high] != hash => {
-                    slot = if slot + 1 == slots { 0 } else { slot + 1 };
+                Some(&[low, high, offset]) if offset != 0 && KeyHash([low, high]) != hash => {
+                    position += WORDS;
+                    if position == self.words.len() {
+                        position = 0;
+                    }
                 }
                 _ => return position,
             }

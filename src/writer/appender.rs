@@ -14,6 +14,9 @@ use crate::record::{
 };
 use crate::state::producers::{ProducerEntry, SequenceRange};
 
+/// The memory for the batches of a call that is kept for the next one, bytes.
+const MAX_KEPT_BYTES: usize = 1 << 20;
+
 /// A handle that appends to a log; clones append to the same log.
 ///
 /// *Concurrency*: `Send + Sync + Clone`. Appends of many threads share one sync (group commit).
@@ -336,23 +339,31 @@ impl Partition {
             return Ok(appended);
         }
         let mut builder = std::mem::take(&mut self.builder);
-        let stamped = self.stamped(raw, &batches, &validation, &mut builder);
+        let mut bytes = std::mem::take(&mut self.stamped);
+        let appended = self.stamp(raw, &batches, &validation, &mut builder, &mut bytes).and_then(|headers| {
+            let updates = self.producers.check(&batches, &headers, raw, true)?;
+            self.append(&bytes, &headers, updates, validation.now)
+        });
         builder.clear();
         self.builder = builder;
-        let (bytes, headers) = stamped?;
-        let updates = self.producers.check(&batches, &headers, raw, true)?;
-        self.append(&bytes, &headers, updates, validation.now)
+        bytes.clear();
+        // the memory of large calls is freed
+        bytes.shrink_to(MAX_KEPT_BYTES);
+        self.stamped = bytes;
+        appended
     }
 
-    /// A leader's batches with their offsets and epochs, recompressed if the settings require another codec.
-    fn stamped(
+    /// Puts a leader's batches with their offsets and epochs, recompressed if the settings require another codec, into the empty
+    /// `bytes`. Returns their headers.
+    fn stamp(
         &self,
         raw: &[u8],
         batches: &[Analyzed],
         validation: &Validation,
         builder: &mut BatchBuilder,
-    ) -> Result<(Vec<u8>, Vec<BatchHeader>)> {
-        let mut bytes = Vec::with_capacity(raw.len());
+        bytes: &mut Vec<u8>,
+    ) -> Result<Vec<BatchHeader>> {
+        bytes.reserve(raw.len());
         let mut headers = Vec::with_capacity(batches.len());
         let mut next = self.ends.log_end_offset();
         for batch in batches {
@@ -364,7 +375,7 @@ impl Partition {
                     level: self.level(batch.codec),
                     ..self.batch_options(validation)
                 };
-                let header = batch.rebuild(source, builder, &options, &mut bytes)?;
+                let header = batch.rebuild(source, builder, &options, bytes)?;
                 check_size(&header, validation.max_message_bytes)?;
                 header
             } else {
@@ -375,7 +386,7 @@ impl Partition {
             next = header.last_offset + 1;
             headers.push(header);
         }
-        Ok((bytes, headers))
+        Ok(headers)
     }
 }
 

@@ -44,6 +44,8 @@ pub(super) struct Partition {
     /// Counts truncations, as [`GroupCommit`](super::GroupCommit) does.
     pub(super) truncations: u64,
     pub(super) builder: BatchBuilder,
+    /// Memory for the batches of a call that a leader stamps; empty between calls.
+    pub(super) stamped: Vec<u8>,
     pub(super) random: u32,
     pub(super) is_closed: bool,
 }

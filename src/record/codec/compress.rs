@@ -52,7 +52,7 @@ fn stream(codec: Codec, level: Option<i32>, bytes: &[u8], out: &mut Vec<u8>) -> 
         Codec::Gzip => gzip(level.unwrap_or(-1), bytes, out),
         Codec::Snappy => super::xerial::compress(bytes, out),
         Codec::Lz4 => super::lz4_frame::compress(bytes, out),
-        Codec::Zstd => zstd(level.unwrap_or(3), bytes, out),
+        Codec::Zstd => super::zstd_frames::compress(level.unwrap_or(3), bytes, out),
     };
     result.map_err(|error| {
         Error::config(
@@ -77,18 +77,6 @@ fn gzip(level: i32, bytes: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
     let level =
         u32::try_from(level).map_or_else(|_| flate2::Compression::default(), flate2::Compression::new);
     let mut encoder = flate2::write::GzEncoder::new(out, level);
-    encoder.write_all(bytes)?;
-    encoder.finish().map(drop)
-}
-
-/// One frame without content size and checksum, like the streams of the Java library.
-#[cfg(feature = "compression")]
-fn zstd(level: i32, bytes: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
-    use std::io::Write;
-
-    let mut encoder = zstd::stream::write::Encoder::new(out, level)?;
-    encoder.include_contentsize(false)?;
-    encoder.include_checksum(false)?;
     encoder.write_all(bytes)?;
     encoder.finish().map(drop)
 }

@@ -1,9 +1,10 @@
-//! Zstandard frames, decompressed with one context a thread: the tables and buffers of a context are larger than most batches.
+//! Zstandard frames, compressed and decompressed with one context each a thread: the tables and buffers of a context are larger than
+//! most batches.
 
 use std::cell::RefCell;
 
 use zstd::stream::read::Decoder;
-use zstd::zstd_safe::{DCtx, ResetDirective, get_error_name};
+use zstd::zstd_safe::{CCtx, CParameter, DCtx, ResetDirective, compress_bound, get_error_name};
 
 use super::{Codec, drain, stream_error};
 use crate::error::Malformed;
@@ -17,6 +18,35 @@ const MAX_KEPT: usize = 16 << 20;
 
 thread_local! {
     static CONTEXT: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
+    static COMPRESSION: RefCell<Option<CCtx<'static>>> = const { RefCell::new(None) };
+}
+
+/// Appends one frame without content size and checksum, like the streams of the Java library, to `output`.
+pub(super) fn compress(level: i32, bytes: &[u8], output: &mut Vec<u8>) -> std::io::Result<()> {
+    let mut context = COMPRESSION.take().unwrap_or_else(CCtx::create);
+    let compressed = compress_with(&mut context, level, bytes, output)
+        .map_err(|code| std::io::Error::other(get_error_name(code)));
+    if context.sizeof() <= MAX_KEPT {
+        COMPRESSION.set(Some(context));
+    }
+    compressed
+}
+
+fn compress_with(
+    context: &mut CCtx<'static>,
+    level: i32,
+    bytes: &[u8],
+    output: &mut Vec<u8>,
+) -> Result<(), usize> {
+    context.reset(ResetDirective::SessionAndParameters)?;
+    context.set_parameter(CParameter::CompressionLevel(level))?;
+    context.set_parameter(CParameter::ContentSizeFlag(false))?;
+    let start = output.len();
+    output.resize(start + compress_bound(bytes.len()), 0);
+    // the tables have the size that so many bytes need
+    let size = context.compress2(output.get_mut(start..).unwrap_or_default(), bytes)?;
+    output.truncate(start + size);
+    Ok(())
 }
 
 /// Appends the contents of the frames in `bytes` to `output`.

@@ -37,11 +37,12 @@ enum Bin {
 impl Bin {
     const EMPTY: Self = Self::List(Vec::new());
 
-    fn keys(&self) -> Box<dyn Iterator<Item = i64> + '_> {
-        match self {
-            Self::List(keys) => Box::new(keys.iter().copied()),
-            Self::Tree(tree) => Box::new(tree.keys()),
-        }
+    fn keys(&self) -> impl Iterator<Item = i64> + '_ {
+        let (list, tree) = match self {
+            Self::List(keys) => (keys.as_slice(), None),
+            Self::Tree(tree) => (&[][..], Some(tree)),
+        };
+        list.iter().copied().chain(tree.into_iter().flat_map(|tree| tree.keys()))
     }
 }
 
@@ -140,18 +141,20 @@ impl HashOrder {
         let bit = i32::try_from(count).unwrap_or(0);
         let mut upper = Vec::with_capacity(count);
         for bin in &mut self.bins {
-            let (low, high): (Vec<_>, Vec<_>) = bin.keys().partition(|key| hash(*key) & bit == 0);
+            let is_low = |key: &i64| hash(*key) & bit == 0;
             let moved = match bin {
-                // a tree whose keys stay together stays as it is
-                Bin::Tree(_) if high.is_empty() => Bin::EMPTY,
-                Bin::Tree(_) if low.is_empty() => std::mem::replace(bin, Bin::EMPTY),
-                Bin::Tree(_) => {
-                    *bin = part_of_tree(low);
-                    part_of_tree(high)
-                }
-                Bin::List(_) => {
-                    *bin = Bin::List(low);
-                    Bin::List(high)
+                Bin::List(keys) => Bin::List(keys.extract_if(.., |key| !is_low(key)).collect()),
+                Bin::Tree(tree) => {
+                    let (low, high): (Vec<_>, Vec<_>) = tree.keys().partition(is_low);
+                    if high.is_empty() {
+                        // a tree whose keys stay together stays as it is
+                        Bin::EMPTY
+                    } else if low.is_empty() {
+                        std::mem::replace(bin, Bin::EMPTY)
+                    } else {
+                        *bin = part_of_tree(low);
+                        part_of_tree(high)
+                    }
                 }
             };
             upper.push(moved);

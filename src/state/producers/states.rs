@@ -66,18 +66,19 @@ impl ProducerStates {
     ///
     /// *Source*: `ProducerStateManager.truncateAndReload`, `loadFromSnapshot`.
     pub fn reload(&mut self, snapshot: &ProducerSnapshot, now: i64, expiration_ms: i64) {
-        self.reload_if(snapshot, |entry| !entry.is_expired(now, expiration_ms));
+        self.reload_if(snapshot.clone(), |entry| !entry.is_expired(now, expiration_ms));
     }
 
     /// [`ProducerStates::reload`] of the producers that are wanted.
     pub(crate) fn reload_if(
         &mut self,
-        snapshot: &ProducerSnapshot,
+        snapshot: ProducerSnapshot,
         is_wanted: impl Fn(&ProducerEntry) -> bool,
     ) {
         self.clear();
-        for entry in snapshot.entries.iter().filter(|entry| is_wanted(entry)) {
-            self.load(entry.clone());
+        self.producers.reserve(snapshot.entries.len());
+        for entry in snapshot.entries.into_iter().filter(|entry| is_wanted(entry)) {
+            self.load(entry);
         }
     }
 
@@ -196,6 +197,9 @@ impl ProducerStates {
     ///
     /// *Source*: `UnifiedLog.append`; `ProducerStateManager.lastStableOffset`.
     pub(crate) fn aborted_by(&self, updates: &ProducerUpdates) -> Vec<EndedTransaction> {
+        if updates.ended.is_empty() {
+            return Vec::new();
+        }
         let (mut aborted, mut before) = (Vec::new(), HashSet::new());
         let open = self.open.iter().map(|(first, id)| (*first, *id)).chain(updates.begun.iter().copied());
         let mut open = open.peekable();
@@ -222,12 +226,10 @@ impl ProducerStates {
     ///
     /// *Source*: `ProducerStateManager.update`, `completeTxn`.
     pub(crate) fn apply(&mut self, mut updates: ProducerUpdates) {
-        for update in updates.take_entries() {
-            match self.producers.get_mut(&update.producer_id) {
-                Some(entry) => entry.update(update),
-                None => self.put(update),
-            }
-        }
+        updates.take_entries(|update| match self.producers.get_mut(&update.producer_id) {
+            Some(entry) => entry.update(update),
+            None => self.put(update),
+        });
         self.open.extend(updates.begun);
         for ended in &updates.ended {
             self.open.remove(&ended.first_offset);

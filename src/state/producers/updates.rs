@@ -15,14 +15,49 @@ use crate::record::control::{ControlType, EndMarker};
 /// *Source*: `ProducerAppendInfo`; `UnifiedLog.analyzeAndValidateProducerState`.
 #[derive(Debug, Default)]
 pub(crate) struct ProducerUpdates {
-    /// The producers after the append, with only its batches.
-    entries: HashMap<i64, ProducerEntry>,
-    /// The order of Kafka's map of them, in which it adds new producers to the states.
-    order: HashOrder,
+    entries: Entries,
     /// The first offset and the producer of each transaction that begins.
     pub(super) begun: Vec<(i64, i64)>,
     /// The transactions that markers end, in their order.
     pub(super) ended: Vec<Ended>,
+}
+
+/// The producers after the append, with only its batches.
+#[derive(Debug)]
+enum Entries {
+    /// At most one, as in most appends.
+    One(Option<ProducerEntry>),
+    Several {
+        by_id: HashMap<i64, ProducerEntry>,
+        /// The order of Kafka's map of them, in which it adds new producers to the states.
+        order: HashOrder,
+    },
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Self::One(None)
+    }
+}
+
+impl Entries {
+    /// The entry of a producer, for its next batch. `new`: the entry of one without a batch in this append.
+    fn of(&mut self, producer_id: i64, new: impl FnOnce() -> ProducerEntry) -> &mut ProducerEntry {
+        if let Self::One(first) = self
+            && let Some(first) = first.take_if(|first| first.producer_id != producer_id)
+        {
+            let mut order = HashOrder::default();
+            order.compute(first.producer_id, false);
+            *self = Self::Several { by_id: HashMap::from([(first.producer_id, first)]), order };
+        }
+        match self {
+            Self::One(only) => only.get_or_insert_with(new),
+            Self::Several { by_id, order } => {
+                order.compute(producer_id, by_id.contains_key(&producer_id));
+                by_id.entry(producer_id).or_insert_with(new)
+            }
+        }
+    }
 }
 
 /// A transaction that a marker of the append ends.
@@ -65,12 +100,9 @@ impl ProducerUpdates {
             return Ok(());
         }
         let before = states.get(producer_id);
-        let Self { entries, order, begun, ended } = self;
-        order.compute(producer_id, entries.contains_key(&producer_id));
+        let Self { entries, begun, ended } = self;
         let new = || ProducerEntry::new(producer_id);
-        let entry = entries
-            .entry(producer_id)
-            .or_insert_with(|| before.map_or_else(new, ProducerEntry::without_batches));
+        let entry = entries.of(producer_id, || before.map_or_else(new, ProducerEntry::without_batches));
         if header.is_control() {
             let Some(marker) = marker else { return Ok(()) };
             if let Some(first_offset) = entry.end_transaction(header.producer_epoch, marker) {
@@ -95,10 +127,14 @@ impl ProducerUpdates {
         Ok(())
     }
 
-    /// The producers, in the order in which Kafka adds them to the states.
-    pub(super) fn take_entries(&mut self) -> Vec<ProducerEntry> {
-        let Self { entries, order, .. } = self;
-        order.iter().filter_map(|producer_id| entries.remove(&producer_id)).collect()
+    /// Calls `use_entry` with the producers, in the order in which Kafka adds them to the states.
+    pub(super) fn take_entries(&mut self, mut use_entry: impl FnMut(ProducerEntry)) {
+        match &mut self.entries {
+            Entries::One(only) => only.take().into_iter().for_each(use_entry),
+            Entries::Several { by_id, order } => {
+                order.iter().filter_map(|producer_id| by_id.remove(&producer_id)).for_each(&mut use_entry);
+            }
+        }
     }
 }
 

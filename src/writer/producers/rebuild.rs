@@ -281,7 +281,7 @@ impl<'a> Rebuild<'a> {
             if let Some(snapshot) = read {
                 let (now, expiration_ms) = (self.now, self.expiration_ms);
                 let in_use = &self.in_use;
-                self.states.reload_if(&snapshot, |entry| {
+                self.states.reload_if(snapshot, |entry| {
                     !is_forgotten(entry, now, expiration_ms) || in_use.contains(&entry.producer_id)
                 });
                 (self.map_end, self.last_snapshot) = (offset, offset);

@@ -69,6 +69,7 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
         data_directory: plan.data_directory,
         truncations: 0,
         builder: BatchBuilder::new(),
+        stamped: Vec::new(),
         random,
         is_closed: false,
         directory,

@@ -9,7 +9,6 @@ import org.apache.kafka.storage.internals.log.LogSegment;
 import org.apache.kafka.storage.internals.log.ProducerStateManager;
 import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 import org.apache.kafka.storage.internals.log.UnifiedLog;
-import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
 import java.io.File;
 import java.io.IOException;
@@ -21,8 +20,6 @@ import java.util.Properties;
 
 /** Appends to an empty log, and the recovery of a segment. */
 final class Appends {
-    private static final int TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000;
-
     private Appends() { }
 
     static String append(String[] words) throws Exception {
@@ -54,10 +51,8 @@ final class Appends {
     private static String log(String how, File dir, ByteBuffer[] batches, int count, LogConfig config, boolean keep)
             throws Exception {
         MemoryRecords[] records = records(batches);
-        KafkaScheduler scheduler = new KafkaScheduler(1);
-        scheduler.startup();
-        UnifiedLog log = UnifiedLog.create(dir, config, 0, 0, scheduler, new BrokerTopicStats(), Time.SYSTEM, TRANSACTION_TIMEOUT_MS,
-            new ProducerStateManagerConfig(Integer.MAX_VALUE, false), Integer.MAX_VALUE, new LogDirFailureChannel(1), true, Optional.empty());
+        KafkaScheduler scheduler = Logs.scheduler();
+        UnifiedLog log = Logs.open(dir, config, scheduler);
         boolean leads = how.equals("leader");
         Stopwatch watch = new Stopwatch();
         for (int offset = 0, i = 0; offset < count; offset++) {
@@ -80,10 +75,9 @@ final class Appends {
         LogConfig config = config(words[2]);
         long base = words.length > 3 ? Long.parseLong(words[3]) : 0;
         var partition = UnifiedLog.parseTopicPartitionName(dir);
-        KafkaScheduler scheduler = new KafkaScheduler(1);
-        scheduler.startup();
+        KafkaScheduler scheduler = Logs.scheduler();
         var epochs = UnifiedLog.createLeaderEpochCache(dir, partition, new LogDirFailureChannel(1), Optional.empty(), scheduler);
-        var producers = new ProducerStateManager(partition, dir, TRANSACTION_TIMEOUT_MS,
+        var producers = new ProducerStateManager(partition, dir, Logs.TRANSACTION_TIMEOUT_MS,
             new ProducerStateManagerConfig(Integer.MAX_VALUE, false), Time.SYSTEM);
         LogSegment segment = LogSegment.open(dir, base, config, Time.SYSTEM, true, 0, false, "");
         Stopwatch watch = new Stopwatch();
@@ -102,7 +96,7 @@ final class Appends {
     }
 
     /** The batches of a file, in buffers of the heap, where requests lie that a broker receives. */
-    private static ByteBuffer[] batches(Path file) throws IOException {
+    static ByteBuffer[] batches(Path file) throws IOException {
         byte[] bytes = Files.readAllBytes(file);
         // all batches of the file have one size
         int size = ByteBuffer.wrap(bytes).getInt(8) + 12;
@@ -113,7 +107,7 @@ final class Appends {
         return batches;
     }
 
-    private static MemoryRecords[] records(ByteBuffer[] batches) {
+    static MemoryRecords[] records(ByteBuffer[] batches) {
         MemoryRecords[] records = new MemoryRecords[batches.length];
         for (int i = 0; i < records.length; i++) records[i] = MemoryRecords.readableRecords(batches[i]);
         return records;

@@ -15,10 +15,14 @@ final class Stopwatch {
         return THREADS.getCurrentThreadCpuTime() - cpu;
     }
 
+    /** The time until now, ns. */
+    long wall() {
+        return System.nanoTime() - wall;
+    }
+
     /** Both times until now, as an answer has them. */
     String stop() {
-        long wall = System.nanoTime() - this.wall;
-        return times(wall, cpu());
+        return times(wall(), cpu());
     }
 
     static String times(long wall, long cpu) {

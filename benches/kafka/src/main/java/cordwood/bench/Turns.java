@@ -14,6 +14,9 @@ import java.io.PrintStream;
  * leader   DIR BATCHES COUNT INTERVAL KEEP     UnifiedLog.appendAsLeader into an empty log
  * follower DIR BATCHES COUNT INTERVAL KEEP     UnifiedLog.appendAsFollower into an empty log
  * recover  DIR INTERVAL                        LogSegment.recover of the segment 0
+ * idempotent DIR BATCHES COUNT INTERVAL KEEP PRODUCERS   UnifiedLog.appendAsLeader of so many producers' batches
+ * producers DIR BATCH                          UnifiedLog.create; a batch is appended and the log closed afterwards, not timed
+ * compact  DIR SEGMENT_BYTES MAP_BYTES NOW     LogCleanerManager.grabFilthiestCompactedLog, Cleaner.doClean
  *
  * write-index KIND FILE ENTRIES SEED           an index of that many entries; not timed
  * write-log   DIR BATCH_BYTES BYTES CODEC      the segment 0; not timed
@@ -58,6 +61,9 @@ public final class Turns {
     private static String turn(String[] words) throws Exception {
         return switch (words[0]) {
             case "segment", "leader", "follower" -> Appends.append(words);
+            case "idempotent" -> Producers.append(words);
+            case "producers" -> Producers.open(words);
+            case "compact" -> Compactions.compact(words);
             case "recover" -> Appends.recover(words);
             case "write-index" -> Fixtures.index(words);
             case "write-log" -> Fixtures.log(words);

@@ -17,11 +17,13 @@
 )]
 #![allow(unreachable_pub, dead_code, reason = "nothing outside a bench sees it, and each uses its own part")]
 
-#[path = "support/kafka.rs"]
+mod idempotent;
+#[path = "../support/kafka.rs"]
 mod kafka;
-#[path = "support/random.rs"]
+mod opening;
+#[path = "../support/random.rs"]
 mod random;
-#[path = "support/turns.rs"]
+#[path = "../support/turns.rs"]
 mod turns;
 
 use std::fs;
@@ -109,14 +111,14 @@ struct Batches {
 
 impl Batches {
     fn new(size: usize, scratch: &Path) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        let now = now();
         let mut random = Random(size as u64);
         let mut batches =
             Self { timestamps: vec![], values: vec![], raw: vec![], file: scratch.join("batches") };
         let mut builder = BatchBuilder::new();
         for i in 0..256 * KIB / size {
             let mut value: Vec<u8> = (0..size).map(|_| random.below(256) as u8).collect();
-            let timestamp = i64::try_from(now).unwrap() + i as i64;
+            let timestamp = now + i as i64;
             // the size without the value; its length fields have the same size for the shorter value
             let whole = builder.size_with(&record(timestamp, &value));
             value.truncate(2 * size - whole);
@@ -145,6 +147,11 @@ impl Batches {
         let i = i % self.raw.len();
         record(self.timestamps[i], &self.values[i])
     }
+}
+
+/// ms since the epoch.
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis().try_into().unwrap()
 }
 
 fn record(timestamp: i64, value: &[u8]) -> NewRecord<'_> {
@@ -454,10 +461,12 @@ fn main() {
     let arguments = Arguments::of_command_line();
     let mut pairs = Vec::new();
     println!("{}", Pair::HEAD);
-    if ["append", "recover"].iter().any(|arm| arguments.wants_any(arm)) {
+    if ["append", "recover", "open"].iter().any(|arm| arguments.wants_any(arm)) {
         let mut kafka = Kafka::start();
         println!("compared with Kafka {}", kafka.version);
         appends(&arguments, &mut kafka, &mut pairs);
+        idempotent::appends(&arguments, &mut kafka, &mut pairs);
+        opening::with_producers(&arguments, &mut kafka, &mut pairs);
         recoveries(&arguments, &mut kafka, &mut pairs);
     }
     group_commit(&arguments, &mut pairs);
