@@ -35,8 +35,13 @@ mod arrow {
     mod views;
 }
 mod cleaner {
+    mod batches;
+    mod case;
+    mod files;
     mod properties;
+    mod ranges;
     mod rules;
+    mod transactions;
 }
 mod config {
     mod log_config;
@@ -147,10 +152,12 @@ mod writer {
     mod missing;
     mod named_producers;
     mod places;
+    mod producer_entries;
     mod producer_histories;
     mod producer_snapshots;
     mod producers;
     mod recovery_plan;
+    mod snapshot_files;
     mod transaction_histories;
     mod transaction_indexes;
     mod transactions;

@@ -1,155 +1,13 @@
 //! The behaviours of Kafka's `LogCleanerTest`, `LogCleanerManagerTest` and of `MemoryRecordsTest` on `filterTo`, by their names there.
 
-use std::path::PathBuf;
-
-use cordwood::cleaner::{CleaningBound, Compaction, CompactionOptions, CompactionState, plan_compaction};
-use cordwood::config::{CleanupPolicy, LogConfig};
-use cordwood::log::{Log, LogOptions, ScanOptions, ScanStep};
+use cordwood::cleaner::{CleaningBound, CompactionOptions, CompactionState, plan_compaction};
+use cordwood::config::LogConfig;
 use cordwood::record::BatchHeader;
 use cordwood::types::IsolationLevel;
-use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
+use cordwood::writer::LogWriter;
 
+use super::case::{Case, NOW, RETENTION_MS};
 use crate::support::batches::{ABORT, BatchV2, COMMIT, Codec, MessageSet, Rec};
-
-const NOW: i64 = 1_700_000_000_000;
-const RETENTION_MS: i64 = 1000;
-const ALL: usize = 1 << 20;
-
-/// A log with its writer.
-struct Case {
-    folder: tempfile::TempDir,
-    options: WriterOptions,
-    writer: LogWriter,
-}
-
-impl Case {
-    fn new(change: impl FnOnce(&mut LogConfig)) -> Self {
-        let mut config = LogConfig {
-            segment_bytes: 1 << 20,
-            index_interval_bytes: 1,
-            segment_index_bytes: 1 << 16,
-            retention_ms: -1,
-            delete_retention_ms: RETENTION_MS,
-            min_cleanable_dirty_ratio: 0.0,
-            cleanup_policy: CleanupPolicy { delete: false, compact: true },
-            ..LogConfig::default()
-        };
-        change(&mut config);
-        let clock = || NOW;
-        let options = WriterOptions { config, flush: FlushMode::None, clock, ..WriterOptions::default() };
-        let folder = tempfile::tempdir().unwrap();
-        let writer = LogWriter::open(folder.path().join("orders-0"), &options).unwrap();
-        Self { folder, options, writer }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("orders-0")
-    }
-
-    fn batch(&self) -> BatchV2 {
-        BatchV2::new(self.writer.log_end_offset()).leader_epoch(0)
-    }
-
-    fn put(&mut self, batch: &BatchV2) {
-        self.writer.append_batches(&batch.build().bytes, true).unwrap();
-    }
-
-    /// A batch of one record for each key.
-    fn keys(&mut self, keys: &[i64]) {
-        let records =
-            keys.iter().map(|key| Rec::at(NOW).key(key.to_string()).value(format!("value of {key}")));
-        self.put(&self.batch().records(records.collect::<Vec<_>>()));
-    }
-
-    fn tombstone(&mut self, key: i64) {
-        self.put(&self.batch().record(Rec::at(NOW).key(key.to_string())));
-    }
-
-    /// A batch of a producer's transaction.
-    fn in_transaction(&mut self, producer_id: i64, sequence: i32, keys: &[i64]) {
-        let records = keys.iter().map(|key| Rec::at(NOW).key(key.to_string()).value("v"));
-        self.put(&self.batch().transaction(producer_id, 0, sequence).records(records.collect::<Vec<_>>()));
-    }
-
-    fn end(&mut self, kind: i16, producer_id: i64) {
-        let marker = BatchV2::marker(self.writer.log_end_offset(), kind, producer_id, 0, NOW);
-        self.put(&marker.leader_epoch(0));
-    }
-
-    fn roll(&mut self) {
-        self.writer.roll().unwrap();
-    }
-
-    fn compact_at(&mut self, now: i64, bytes: usize) -> Compaction {
-        self.writer.compact(&CompactionOptions { now: Some(now), dedupe_buffer_bytes: bytes }).unwrap()
-    }
-
-    fn compact(&mut self) -> Compaction {
-        self.compact_at(NOW, ALL)
-    }
-
-    /// Makes the log dirty again, and compacts it at a time.
-    fn compact_again(&mut self, now: i64) -> Compaction {
-        self.keys(&[99]);
-        self.roll();
-        self.compact_at(now, ALL)
-    }
-
-    fn plan(&self) -> Compaction {
-        let options = CompactionOptions { now: Some(NOW), ..CompactionOptions::default() };
-        plan_compaction(&self.log(), &self.options.config, &options).unwrap()
-    }
-
-    fn log(&self) -> Log {
-        Log::open(self.path(), LogOptions::default()).unwrap()
-    }
-
-    fn headers(&self) -> Vec<BatchHeader> {
-        let mut scan = self.log().scan(ScanOptions { batches_only: true, ..ScanOptions::default() }).unwrap();
-        let mut headers = Vec::new();
-        while let Some(ScanStep::Batch(batch)) = scan.next_step().unwrap() {
-            headers.push(batch.header);
-        }
-        headers
-    }
-
-    /// Offset and key of each record but those with key 99.
-    fn read(&self, isolation_level: IsolationLevel) -> Vec<(i64, String)> {
-        let options = ScanOptions { isolation_level, ..ScanOptions::default() };
-        let mut scan = self.log().scan(options).unwrap();
-        let mut found = Vec::new();
-        while let Some(ScanStep::Batch(_)) = scan.next_step().unwrap() {
-            while let Some(record) = scan.next_record().unwrap() {
-                let key = String::from_utf8_lossy(record.key.unwrap_or(b"none")).into_owned();
-                found.push((record.offset, key));
-            }
-        }
-        found.retain(|(_, key)| key != "99");
-        found
-    }
-
-    fn keys_left(&self) -> Vec<i64> {
-        let found = self.read(IsolationLevel::ReadCommitted);
-        found.iter().map(|(_, key)| key.parse().unwrap()).collect()
-    }
-
-    fn markers(&self) -> Vec<i64> {
-        self.headers().iter().filter(|header| header.is_control()).map(|header| header.base_offset).collect()
-    }
-
-    /// Producer, first and last offset of each entry of the transaction indexes.
-    fn aborted(&self) -> Vec<(i64, i64, i64)> {
-        let mut found = Vec::new();
-        for segment in self.log().segments().iter() {
-            let Some(index) = segment.transaction_index().unwrap() else { continue };
-            found.extend(index.iter().map(|entry| {
-                let entry = entry.unwrap();
-                (entry.producer_id, entry.first_offset, entry.last_offset)
-            }));
-        }
-        found
-    }
-}
 
 #[test]
 fn cleaning_keeps_the_last_record_of_each_key_and_the_active_segment() {
@@ -489,4 +347,22 @@ fn an_aborted_transaction_below_the_log_start_does_not_become_an_open_one() {
         assert_eq!(case.keys_left(), [2]);
     }
     assert_eq!(case.markers(), [3]);
+}
+
+/// `testCleanTombstone`.
+#[test]
+fn the_timestamp_of_a_tombstone_does_not_shorten_its_retention() {
+    let mut case = Case::new(|_| ());
+    let at = |timestamp| Rec::at(timestamp).key("0");
+    case.put(&case.batch().record(at(NOW + RETENTION_MS + 10_000).value("0")));
+    case.roll();
+    case.compact();
+    case.put(&case.batch().record(at(NOW - RETENTION_MS - 10_000)));
+    case.roll();
+    case.compact();
+    assert_eq!(case.headers()[0].last_offset, 1);
+    case.keys(&[1]);
+    case.roll();
+    case.compact();
+    assert_eq!(case.headers()[0].last_offset, 1);
 }

@@ -350,3 +350,41 @@ fn an_open_transaction_keeps_its_producer_from_expiring() {
     states.remove_expired(i64::MAX, EXPIRATION_MS);
     assert_eq!(states.iter().map(|entry| entry.producer_id).collect::<Vec<_>>(), [1]);
 }
+
+/// `ProducerStateManagerTest.updateProducerTransactionState`, `testReadWriteSnapshot`.
+#[test]
+fn a_marker_ends_a_transaction_and_changes_no_batch_of_its_producer() {
+    let mut states = ProducerStates::default();
+    states.append(&data(9, 1, 0), None).unwrap();
+    for (sequence, first, last) in [(1, 16, 20), (6, 26, 30)] {
+        let header =
+            BatchHeader { base_sequence: sequence, last_offset: last, ..data(first, 1, TRANSACTIONAL) };
+        assert_eq!(states.append(&header, None).unwrap(), None);
+        assert_eq!(states.get(1).unwrap().open_transaction, Some(16));
+    }
+    let batches = |states: &ProducerStates| -> Vec<_> {
+        let entry = states.get(1).unwrap();
+        let fields = entry.batches().map(|batch| {
+            (batch.first_sequence(), batch.last_sequence, batch.first_offset(), batch.last_offset)
+        });
+        fields.collect()
+    };
+    let before = batches(&states);
+    assert_eq!(before, [(0, 0, 9, 9), (1, 5, 16, 20), (6, 10, 26, 30)]);
+    let marker = EndMarker { control_type: ControlType::Commit, coordinator_epoch: 15, timestamp: 123_456 };
+    let ended = states.append(&data(40, 1, TRANSACTIONAL | CONTROL), Some(&marker)).unwrap().unwrap();
+    assert_eq!(
+        (ended.producer_id, ended.first_offset, ended.last_offset, ended.is_aborted),
+        (1, 16, 40, false)
+    );
+    assert_eq!(batches(&states), before);
+    let entry = states.get(1).unwrap();
+    assert_eq!((entry.open_transaction, entry.coordinator_epoch, entry.last_timestamp), (None, 15, 123_456));
+    // a snapshot has the last batch only
+    let snapshot = ProducerSnapshot::decode(&states.encode()).unwrap();
+    let read = ProducerStates::from_snapshot(&snapshot);
+    assert_eq!(batches(&read), before[2..]);
+    let fields =
+        |entry: &ProducerEntry| (entry.open_transaction, entry.coordinator_epoch, entry.last_timestamp);
+    assert_eq!(fields(read.get(1).unwrap()), fields(entry));
+}
