@@ -282,7 +282,8 @@ impl Log {
     /// The state of a segment replacement in the directory, as it is now.
     pub(crate) fn replacement(&self) -> Result<Replacement> {
         let open_files = &self.inner.open_files;
-        loader::replacement_in(open_files, &open_files.directory.segment_files()?, None, &self.inner.lookups)
+        let (files, truncations) = (open_files.directory.segment_files()?, open_files.truncations()?);
+        loader::replacement_in(open_files, &files, truncations, &self.inner.lookups)
     }
 
     /// Fails if a `LogWriter` has truncated the log since it was opened. Called before a result from memory is returned.
