@@ -59,7 +59,8 @@ class RetentionTimer:
     begun. It also ends when the writer is closed, and when the interpreter exits. A forked child has no timer: there,
     `start()` raises a `ForkedHandleError`, and `stop()` does nothing.
 
-    An error of a run is logged by the logger `cordwood` and kept in `last_error`, and the next run follows in time. The
+    An error of a run is logged by the logger `cordwood` and kept in `last_error` until a run is completed; the next run
+    follows in time. The
     deletion of segments and each pass of compaction are logged with the level `INFO`.
     """
 
@@ -80,7 +81,7 @@ class RetentionTimer:
 
     @property
     def last_error(self) -> Exception | None:
-        """The error of the last run that failed; `None` if none has."""
+        """The error of the last run; `None` if it was completed, or if there was none yet."""
         return self._last_error
 
     def start(self) -> None:
@@ -111,13 +112,15 @@ class RetentionTimer:
     def stop(self) -> None:
         """End the thread, and return when it has ended. Does nothing if it does not run.
 
-        Called by the thread itself, as from a handler of the logger, it only ends the runs.
+        Called by the thread itself, as from a handler of the logger, it only ends the runs. So it does if a handler of
+        a signal calls it inside a call of the writer, for which the thread may wait.
         """
         if self._process != os.getpid():
             return
         thread = self._thread
         self._stopped.set()
-        if thread is not None and thread is not threading.current_thread():
+        may_wait_for_this = self._writer._has_interrupted_call()  # noqa: SLF001
+        if thread is not None and thread is not threading.current_thread() and not may_wait_for_this:
             thread.join()
 
     def _run(self, stopped: threading.Event) -> None:
@@ -127,6 +130,7 @@ class RetentionTimer:
                 begun = time.monotonic()
                 try:
                     self._apply()
+                    self._last_error = None
                 except ClosedError:
                     return
                 except Exception as error:

@@ -122,6 +122,9 @@ fn advice(error: &Error) -> Option<&'static str> {
             Some("for a broker's data directory use LogDir")
         }
         Error::Poisoned { .. } => Some("open it again, which recovers what was acknowledged"),
+        Error::Closed { handle: "Transaction" } => {
+            Some("it has ended: begin another one, with transaction() of the LogWriter")
+        }
         Error::Closed { .. } => Some("open it again"),
         Error::RecordTooLarge { limit: SizeLimit::MaxMessageBytes, .. } => {
             Some("raise max_message_bytes of the LogConfig, or make the record smaller")

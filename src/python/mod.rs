@@ -14,6 +14,7 @@ mod arguments;
 mod arrow_export;
 mod arrow_import;
 mod async_append;
+mod call_lock;
 mod cat;
 mod compaction;
 mod config;
@@ -56,6 +57,7 @@ mod transaction;
 mod value_class;
 mod verify;
 mod writer;
+mod writer_handle;
 mod writer_options;
 mod zone;
 

@@ -10,7 +10,8 @@ use super::arguments::{self, Defaulted, LEFT_OUT, optional};
 use super::enter::enter;
 use super::record::now;
 use super::record_input::{self, GivenRecord, GivenRecords};
-use super::writer::{Handle, PyAppended};
+use super::writer::PyAppended;
+use super::writer_handle::Handle;
 use crate::error::Result;
 use crate::writer::Producer;
 

@@ -1,17 +1,19 @@
 //! `LogWriter`.
 //!
 //! Appends go through the core's `Appender`, which many threads share: a thread that waits for the disk holds no lock of the binding.
-//! Changes of the log's structure lock the writer; a thread waits for that lock detached from the interpreter.
+//! Changes of the log's structure lock the writer; a thread waits for that lock detached from the interpreter. What a handler of a signal
+//! calls inside such a call, in the same thread, is refused.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use super::arguments::{self, Defaulted, LEFT_OUT, flag, optional};
+use super::call_lock::CallLock;
 use super::compaction::{self, PyCompaction};
 use super::config::config_of;
 use super::copy::PyCopyReport;
@@ -24,79 +26,19 @@ use super::recovery::{self, PyRecoveryPlan};
 use super::retention::PyRetentionPlan;
 use super::transaction::{self, PyTransaction};
 use super::value_class::value_class;
+use super::writer_handle::{APPLY_RETENTION, Handle, Open, State, interrupts};
 use super::writer_options::Given;
-use super::{arrow_import, async_append, copy, error};
+use super::{arrow_import, async_append, copy};
 use crate::arrow::append_stream;
 use crate::error::{Error, Result};
 use crate::writer::{
     Appended, Appender, FlushMode, LogWriter, RecoveryPlan, TransactionVersion, WriterOptions,
 };
 
-const NAME: &str = "LogWriter";
-
 value_class! {
     "Appended", PyAppended(Appended),
     repr { first_offset: i64, last_offset: i64, max_timestamp: i64, durable: bool }
     more { is_duplicate: bool }
-}
-
-/// What a close releases: files, mappings, memory.
-#[derive(Debug)]
-pub(super) struct Open {
-    appender: Appender,
-    writer: Mutex<LogWriter>,
-    /// Held while records are removed, and by a backup, which reads all records. Taken before `writer`.
-    removals: Mutex<()>,
-}
-
-impl Open {
-    fn removals(&self) -> MutexGuard<'_, ()> {
-        self.removals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn writer(&self) -> MutexGuard<'_, LogWriter> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[derive(Debug)]
-enum State {
-    /// Each call has a clone while it runs.
-    Open(Arc<Open>),
-    Closed,
-    /// Closing failed. A copy of the core's reason: the core's writer is dropped, which releases its files.
-    Failed(String),
-}
-
-/// A writer, for its object in Python and for those of its producers and transactions.
-#[derive(Debug)]
-pub(super) struct Handle {
-    /// Without a lock: in a forked child the thread that held it may not exist.
-    state: ArcSwap<State>,
-    process: u32,
-}
-
-impl Handle {
-    fn is_of_another_process(&self) -> bool {
-        std::process::id() != self.process
-    }
-
-    /// Fails once the log is closed.
-    pub(super) fn writer(&self, py: Python<'_>) -> PyResult<Arc<Open>> {
-        self.open(py)?.ok_or_else(|| error::closed(py, NAME))
-    }
-
-    /// `None` once the log is closed. *Errors*: in a forked child, and after a close that failed.
-    fn open(&self, py: Python<'_>) -> PyResult<Option<Arc<Open>>> {
-        if self.is_of_another_process() {
-            return Err(error::to_python(py, Error::Forked { handle: NAME }));
-        }
-        match &**self.state.load() {
-            State::Open(open) => Ok(Some(Arc::clone(open))),
-            State::Closed => Ok(None),
-            State::Failed(reason) => Err(error::to_python(py, Error::Poisoned { reason: reason.clone() })),
-        }
-    }
 }
 
 #[doc = stub_doc!(LogWriter)]
@@ -134,26 +76,34 @@ impl PyLogWriter {
         enter(py, || append(&open.appender))
     }
 
-    /// Calls the writer, one thread at a time.
+    /// Calls the writer, one thread at a time. `name`: of the method.
     fn with_writer<T: Send>(
         &self,
         py: Python<'_>,
+        name: &'static str,
         call: impl FnOnce(&mut LogWriter) -> Result<T> + Send,
     ) -> PyResult<T> {
         let open = self.open(py)?;
-        enter(py, || call(&mut open.writer()))
+        if let Some(interrupted) = open.writer.call_of_this_thread() {
+            return Err(interrupts(interrupted));
+        }
+        enter(py, || call(&mut open.writer.lock(name)))
     }
 
     /// Calls the writer to remove records, which waits for a backup.
     fn remove_with<T: Send>(
         &self,
         py: Python<'_>,
+        name: &'static str,
         remove: impl FnOnce(&mut LogWriter) -> Result<T> + Send,
     ) -> PyResult<T> {
         let open = self.open(py)?;
+        if let Some(interrupted) = open.interrupted_call() {
+            return Err(interrupts(interrupted));
+        }
         enter(py, || {
-            let _removals = open.removals();
-            remove(&mut open.writer())
+            let _removals = open.removals.lock(name);
+            remove(&mut open.writer.lock(name))
         })
     }
 }
@@ -185,8 +135,11 @@ impl PyLogWriter {
         if let Some(plan) = &recovery {
             unless_exception(py, recovery::log(py, plan))?;
         }
-        let open =
-            Open { appender: writer.appender(), writer: Mutex::new(writer), removals: Mutex::default() };
+        let open = Open {
+            appender: writer.appender(),
+            writer: CallLock::new(writer),
+            removals: CallLock::default(),
+        };
         let state = ArcSwap::from_pointee(State::Open(Arc::new(open)));
         let handle = Handle { state, process: std::process::id() };
         Ok(Self { handle: Arc::new(handle), path, config: config.unbind(), flush_mode, recovery })
@@ -235,7 +188,7 @@ impl PyLogWriter {
     #[doc = stub_doc!(LogWriter.log_start_offset)]
     #[getter]
     fn log_start_offset(&self, py: Python<'_>) -> PyResult<i64> {
-        self.with_writer(py, |writer| Ok(writer.log_start_offset()))
+        self.with_writer(py, "log_start_offset", |writer| Ok(writer.log_start_offset()))
     }
 
     #[doc = stub_doc!(LogWriter.log_end_offset)]
@@ -247,7 +200,7 @@ impl PyLogWriter {
     #[doc = stub_doc!(LogWriter.last_stable_offset)]
     #[getter]
     fn last_stable_offset(&self, py: Python<'_>) -> PyResult<i64> {
-        self.with_writer(py, |writer| Ok(writer.last_stable_offset()))
+        self.with_writer(py, "last_stable_offset", |writer| Ok(writer.last_stable_offset()))
     }
 
     #[doc = stub_doc!(LogWriter.durable_offset)]
@@ -259,13 +212,13 @@ impl PyLogWriter {
     #[doc = stub_doc!(LogWriter.leader_epochs)]
     #[getter]
     fn leader_epochs(&self, py: Python<'_>) -> PyResult<Vec<(i32, i64)>> {
-        self.with_writer(py, |writer| Ok(writer.leader_epochs().entries().to_vec()))
+        self.with_writer(py, "leader_epochs", |writer| Ok(writer.leader_epochs().entries().to_vec()))
     }
 
     #[doc = stub_doc!(LogWriter.end_offset_for)]
     fn end_offset_for(&self, py: Python<'_>, epoch: &Bound<'_, PyAny>) -> PyResult<Option<(i32, i64)>> {
         let epoch = arguments::epoch("epoch", epoch)?;
-        self.with_writer(py, |writer| {
+        self.with_writer(py, "end_offset_for", |writer| {
             Ok(writer.leader_epochs().end_offset_for(epoch, writer.log_end_offset()))
         })
     }
@@ -382,42 +335,47 @@ impl PyLogWriter {
 
     #[doc = stub_doc!(LogWriter.roll)]
     fn roll(&self, py: Python<'_>) -> PyResult<()> {
-        self.with_writer(py, LogWriter::roll)
+        self.with_writer(py, "roll", LogWriter::roll)
     }
 
     #[doc = stub_doc!(LogWriter.truncate_to)]
     fn truncate_to(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<bool> {
         let offset = arguments::offset("offset", offset)?;
-        self.remove_with(py, |writer| writer.truncate_to(offset))
+        self.remove_with(py, "truncate_to", |writer| writer.truncate_to(offset))
     }
 
     #[doc = stub_doc!(LogWriter.truncate_fully_and_start_at)]
     fn truncate_fully_and_start_at(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<()> {
         let offset = arguments::offset("offset", offset)?;
-        self.remove_with(py, |writer| writer.truncate_fully_and_start_at(offset))
+        self.remove_with(py, "truncate_fully_and_start_at", |writer| {
+            writer.truncate_fully_and_start_at(offset)
+        })
     }
 
     #[doc = stub_doc!(LogWriter.delete_before)]
     fn delete_before(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<bool> {
         let offset = arguments::offset("offset", offset)?;
-        self.remove_with(py, |writer| writer.delete_before(offset))
+        self.remove_with(py, "delete_before", |writer| writer.delete_before(offset))
     }
 
     #[doc = stub_doc!(LogWriter.apply_retention)]
     #[pyo3(signature = (now=None))]
     fn apply_retention(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<PyRetentionPlan> {
         let now = optional("now", now, arguments::time)?;
-        Ok(self.remove_with(py, |writer| writer.apply_retention(now))?.into())
+        Ok(self.remove_with(py, APPLY_RETENTION, |writer| writer.apply_retention(now))?.into())
     }
 
     #[doc = stub_doc!(LogWriter.backup)]
     fn backup(&self, py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<PyCopyReport> {
         let destination = arguments::path(path)?;
         let open = self.open(py)?;
+        if let Some(interrupted) = open.interrupted_call() {
+            return Err(interrupts(interrupted));
+        }
         enter(py, || {
-            let _removals = open.removals();
+            let _removals = open.removals.lock("backup");
             // writes the index entries that are in memory
-            open.writer().reader()?;
+            open.writer.lock("backup").reader()?;
             copy::backup(&self.path, &destination)
         })
         .map(Into::into)
@@ -432,19 +390,27 @@ impl PyLogWriter {
         dedupe_buffer_bytes: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyCompaction> {
         let options = compaction::options_of(now, dedupe_buffer_bytes)?;
-        Ok(self.remove_with(py, |writer| writer.compact(&options))?.into())
+        Ok(self.remove_with(py, "compact", |writer| writer.compact(&options))?.into())
     }
 
     #[doc = stub_doc!(LogWriter.reader)]
     fn reader(&self, py: Python<'_>) -> PyResult<PyLog> {
-        self.with_writer(py, LogWriter::reader).map(PyLog::of)
+        self.with_writer(py, "reader", LogWriter::reader).map(PyLog::of)
+    }
+
+    #[doc = stub_doc!(LogWriter._has_interrupted_call)]
+    fn _has_interrupted_call(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.handle.open(py)?.is_some_and(|open| open.interrupted_call().is_some()))
     }
 
     #[doc = stub_doc!(LogWriter.close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let Some(open) = self.handle.open(py)? else { return Ok(()) };
+        if let Some(interrupted) = open.writer.call_of_this_thread() {
+            return Err(interrupts(interrupted));
+        }
         enter(py, || {
-            let closed = open.writer().close();
+            let closed = open.writer.lock("close").close();
             self.handle.state.store(Arc::new(match &closed {
                 Ok(()) => State::Closed,
                 Err(Error::Poisoned { reason }) => State::Failed(reason.clone()),

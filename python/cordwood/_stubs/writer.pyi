@@ -357,6 +357,8 @@ class LogWriter:
         It does not show later appends. After a truncation, and if retention has deleted a file that it had not opened,
         it raises a `LogChangedError`: call its `refresh()`, or `reader()` again.
         """
+    def _has_interrupted_call(self) -> bool:
+        """Return whether a handler of a signal calls this inside a call of this writer for which others may wait."""
     def close(self) -> None:
         """Make all records durable and close the log cleanly. A second call does nothing.
 

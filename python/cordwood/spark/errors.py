@@ -15,6 +15,7 @@ reads the object:
 | `CORDWOOD_UNSUPPORTED` | this version does not support it: a codec, a version of the format, writing |
 | `CORDWOOD_SEGMENT_GONE` | data is lost: a planned segment was deleted, shortened or replaced, or offsets are missing |
 | `CORDWOOD_INVALID_RECORD` | a row is no record of a log: too large, a timestamp far in the future, a key missing |
+| `CORDWOOD_PRODUCER_REFUSED` | a batch of a producer is fenced, or does not continue its sequences |
 | `CORDWOOD_LOCKED` | a broker or another writer has a log that is to be written |
 | `CORDWOOD_UNFINISHED_WRITE` | a write was interrupted, and its records cannot be taken back |
 | `CORDWOOD_IO` | an error of the system: no permission, an I/O error |
@@ -27,14 +28,19 @@ from typing import Any
 
 from cordwood._core import _is_segment_file
 from cordwood.errors import (
+    ClosedError,
     ConfigError,
     CordwoodError,
     CorruptLogError,
+    ForkedHandleError,
+    InternalError,
+    InvalidProducerEpochError,
     InvalidRecordError,
     LockedError,
     LogChangedError,
     LogNotFoundError,
     OffsetOutOfRangeError,
+    OutOfOrderSequenceError,
     PoisonedError,
     RecordTooLargeError,
     UnsupportedFormatError,
@@ -50,12 +56,13 @@ IO = "CORDWOOD_IO"
 LOCKED = "CORDWOOD_LOCKED"
 NOT_FOUND = "CORDWOOD_NOT_FOUND"
 OFFSET_OUT_OF_RANGE = "CORDWOOD_OFFSET_OUT_OF_RANGE"
+PRODUCER_REFUSED = "CORDWOOD_PRODUCER_REFUSED"
 SEGMENT_GONE = "CORDWOOD_SEGMENT_GONE"
 TIME_NOT_FOUND = "CORDWOOD_TIME_NOT_FOUND"
 UNFINISHED_WRITE = "CORDWOOD_UNFINISHED_WRITE"
 UNSUPPORTED = "CORDWOOD_UNSUPPORTED"
 
-_CODES: tuple[tuple[type[Exception], str], ...] = (
+CODES: tuple[tuple[type[Exception], str], ...] = (
     (CorruptLogError, CORRUPT_BATCH),
     (OffsetOutOfRangeError, OFFSET_OUT_OF_RANGE),
     (LogNotFoundError, NOT_FOUND),
@@ -63,9 +70,14 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
     (LockedError, LOCKED),
     (RecordTooLargeError, INVALID_RECORD),
     (InvalidRecordError, INVALID_RECORD),
+    (OutOfOrderSequenceError, PRODUCER_REFUSED),
+    (InvalidProducerEpochError, PRODUCER_REFUSED),
     (PoisonedError, IO),
     (UnsupportedFormatError, UNSUPPORTED),
     (ConfigError, BAD_OPTION),
+    (ClosedError, INTERNAL),
+    (ForkedHandleError, INTERNAL),
+    (InternalError, INTERNAL),
     (CordwoodError, INTERNAL),
     (OSError, IO),
 )
@@ -126,7 +138,7 @@ class SparkLogError(CordwoodError):
         cls, error: Exception, *, topic: str | None = None, partition: int | None = None, code: str | None = None
     ) -> "SparkLogError":
         """Convert an error of the core: with its code (or the given `code`) and the log where it occurred."""
-        found = code or next(code for kind, code in _CODES if isinstance(error, kind))
+        found = code or next(code for kind, code in CODES if isinstance(error, kind))
         file = getattr(error, "file", None)
         name = PurePath(file).name if file else ""
         segment = int(name.partition(".")[0]) if _is_segment_file(name) else None

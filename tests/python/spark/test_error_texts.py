@@ -10,6 +10,8 @@ import needs_pyspark  # noqa: F401
 import pytest
 from pyspark.errors import PySparkException
 
+from cordwood import errors as core_errors
+from cordwood.errors import CordwoodError
 from cordwood.spark import errors
 from cordwood.spark.errors import SparkLogError
 
@@ -35,6 +37,18 @@ EXAMPLES = [
         "[CORDWOOD_NOT_FOUND] /data/orders-3: expected a directory",
     ),
 ]
+
+
+def test_every_error_class_of_the_core_has_a_code() -> None:
+    classes = {
+        kind for kind in vars(core_errors).values() if isinstance(kind, type) and issubclass(kind, CordwoodError)
+    }
+    # the rest: for a class that a later version adds
+    assert classes == {kind for kind, _ in errors.CODES if issubclass(kind, CordwoodError)}
+    codes = {code for _, code in errors.CODES}
+    assert all(f"| `{code}` |" in (errors.__doc__ or "") for code in codes)
+    refused = core_errors.InvalidProducerEpochError("producer: expected epoch 1 or above of producer 7, found 0")
+    assert SparkLogError.of(refused).code == "CORDWOOD_PRODUCER_REFUSED"
 
 
 class Captured(PySparkException):

@@ -64,3 +64,72 @@ def test_an_append_that_waits_for_others_is_interrupted(
     assert [record.value for record in cw.Log(path).records()][-1] == b"waits"
     with cw.LogWriter(path) as writer:
         assert writer.append(b"more").first_offset == (2 if kind == "follower" else 1)
+
+
+# A signal arrives while a call works. If it came too late, the call is made again.
+WORK = """
+import os, signal, sys, threading
+import cordwood as cw
+
+path, working, kind = sys.argv[1:]
+config = cw.LogConfig(cleanup_policy="compact,delete", min_cleanable_dirty_ratio=0, segment_bytes=4 << 20)
+writer = cw.LogWriter(path, config=config, flush="none")
+timer = cw.retention_timer(writer, every=0.01)
+CALLS = {
+    "delete_before": lambda: writer.delete_before(1),
+    "apply_retention": lambda: writer.apply_retention(),
+    "backup": lambda: writer.backup(path + "-other"),
+    "close": lambda: writer.close(),
+    "log_start_offset": lambda: writer.log_start_offset,
+    "stop": lambda: timer.stop(),
+    "append": lambda: writer.append("x", key="x"),
+}
+inside, said = False, ""
+
+def handle(*_):
+    global said
+    if inside and not said:
+        said = "nothing"
+        try:
+            CALLS[kind]()
+            said = "done"
+        except RuntimeError as error:
+            said = str(error)
+
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+if kind == "stop":
+    timer.start()
+for attempt in range(100):
+    for key in range(300):
+        writer.append(os.urandom(1 << 16), key=b"%d" % key)
+    inside = True
+    writer.backup(f"{path}-{attempt}") if working == "backup" else writer.compact()
+    inside = False
+    if said:
+        break
+signal.setitimer(signal.ITIMER_REAL, 0)
+timer.stop()
+assert not timer.is_running
+writer.close()
+print(said)
+"""
+
+
+@pytest.mark.parametrize(
+    ("working", "kind"),
+    [
+        *[("backup", kind) for kind in ("delete_before", "backup", "stop", "append", "log_start_offset")],
+        *[("compact", kind) for kind in ("apply_retention", "close", "log_start_offset", "stop")],
+    ],
+)
+def test_a_signal_handler_that_calls_the_writer_inside_its_call_does_not_wait_forever(
+    tmp_path: Path, working: str, kind: str, script_environment: dict[str, str]
+) -> None:
+    """What would wait for the interrupted call is an error; the rest works."""
+    done = run(write_script(tmp_path, WORK), tmp_path / "orders-0", working, kind, env=script_environment, timeout=60)
+    said = done.stdout.strip()
+    if kind in ("stop", "append") or (working, kind) == ("backup", "log_start_offset"):
+        assert said == "done"
+    else:
+        assert said.startswith(f"LogWriter.{working}() runs in this thread"), said
