@@ -91,18 +91,6 @@ fn what_frees_space_succeeds_on_a_full_disk_and_survives_a_crash_at_any_point() 
     assert!(tally.images > 500, "{} crashes", tally.images);
 }
 
-#[test]
-#[ignore = "takes minutes; `make guarantees` runs it"]
-fn every_call_that_frees_space_succeeds_on_a_full_disk_and_survives_a_crash_at_any_point() {
-    let Tally { images, lost, invented, unopened, unstable, .. } =
-        run(1, &[FlushMode::Always, FlushMode::None], 0..48);
-    println!(
-        "{{\"rig\": \"full disks\", \"crashes\": {images}, \"lost\": {lost}, \"invented\": {invented}, \"unopened\": {unopened}, \
-         \"unstable\": {unstable}}}"
-    );
-    assert!(images > 5_000, "{images} crashes");
-}
-
 /// The next process opens what the last one left, and deletes the log.
 #[test]
 fn the_log_of_a_process_that_ended_on_a_full_disk_is_opened_on_it() {
