@@ -196,7 +196,7 @@ impl LogWriter {
             },
             flush => flush,
         };
-        let (partition, recovery) = recovery::open(directory.clone(), options)?;
+        let (partition, recovery) = recovery::open(&directory, options)?;
         let live = Arc::downgrade(&partition.live);
         let commit = Arc::clone(partition.ends.commit());
         let last_sync = Mutex::new(Instant::now());

@@ -52,21 +52,21 @@ pub use recovery_plan::{
 };
 
 /// Opens the log in a directory, or creates one, and returns what was changed. The recovered log is durable.
-pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<(Partition, RecoveryPlan)> {
+pub(super) fn open(directory: &Directory, options: &WriterOptions) -> Result<(Partition, RecoveryPlan)> {
     options.check()?;
-    let plan = plan::plan(&directory, options)?;
+    let plan = plan::plan(directory, options)?;
     let report = plan.report.clone();
-    let mut opened = apply(&directory, plan, options);
+    let mut opened = apply(directory, plan, options);
     let mut is_released = false;
     if opened.as_ref().err().is_some_and(is_full) {
-        is_released = spare::release(&directory)?;
+        is_released = spare::release(directory)?;
         if is_released {
             // some steps may be done: they are continued as after a crash
-            opened = plan::plan(&directory, options).and_then(|plan| apply(&directory, plan, options));
+            opened = plan::plan(directory, options).and_then(|plan| apply(directory, plan, options));
         }
     }
     if opened.is_ok() || is_released {
-        spare::fill(&directory);
+        spare::fill(directory);
     }
     Ok((opened?, report))
 }
