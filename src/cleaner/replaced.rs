@@ -68,7 +68,7 @@ mod tests {
         assert!(ReplacedOffsets::new(0..64, 32 * 8).is_some());
         assert!(ReplacedOffsets::new(0..65, 32 * 8).is_none());
         assert!(ReplacedOffsets::new(0..i64::MAX, 128 << 20).is_none());
-        assert!(ReplacedOffsets::new(5..0, 128 << 20).is_none());
+        assert!(ReplacedOffsets::new(Range { start: 5, end: 0 }, 128 << 20).is_none());
     }
 
     proptest! {
@@ -82,7 +82,9 @@ mod tests {
         ) {
             let mut set = ReplacedOffsets::new(start..start + 300, 1 << 20).unwrap();
             let added: BTreeSet<i64> = added.into_iter().map(|offset| start + offset).collect();
-            added.iter().for_each(|offset| set.add(*offset));
+            for offset in &added {
+                set.add(*offset);
+            }
             for offset in start..start + 300 {
                 prop_assert_eq!(set.contains(offset), Some(added.contains(&offset)));
             }
