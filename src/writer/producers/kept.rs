@@ -73,10 +73,11 @@ pub(in crate::writer) fn keep(
     if !others.is_empty() {
         bytes.extend(encode(others.into_iter()));
     }
-    if directory.read_small(KEPT_PRODUCERS, MAX_BYTES)?.is_none_or(|present| present != bytes) {
-        directory.replace(KEPT_PRODUCERS, &bytes)?;
-    }
-    Ok(())
+    let is_changed = match directory.read_small(KEPT_PRODUCERS, MAX_BYTES)? {
+        Some(present) => present != bytes,
+        None => !new.is_empty(),
+    };
+    if is_changed { directory.replace(KEPT_PRODUCERS, &bytes) } else { Ok(()) }
 }
 
 fn first_of_each<'a>(entries: impl Iterator<Item = &'a ProducerEntry>) -> BTreeMap<i64, &'a ProducerEntry> {
