@@ -102,7 +102,9 @@ fn random_histories_of_named_producers_agree_with_a_model() {
                     transaction.commit().unwrap();
                 }
             }
-            handles.iter().for_each(|(name, producer)| model.check(name, producer, &place));
+            for (name, producer) in &handles {
+                model.check(name, producer, &place);
+            }
         }
         for name in NAMES {
             model.check(name, &log.writer().producer(Some(name)).unwrap(), &format!("seed {seed}"));
