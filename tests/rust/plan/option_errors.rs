@@ -6,8 +6,8 @@ use cordwood::plan::{Code, SourceOptions, Warning};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use crate::support::cpu_time;
 use crate::support::fixed_seed;
-use crate::support::planning::cpu_time;
 
 /// All options, as an error lists them.
 fn known() -> Vec<String> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use cordwood::plan::TopicPattern;
 use proptest::prelude::*;
 
+use crate::support::cpu_time;
 use crate::support::fixed_seed;
-use crate::support::planning::cpu_time;
 
 /// Of the processor, without optimisation.
 const MAX_TIME: Duration = Duration::from_secs(1);

@@ -17,6 +17,12 @@ pub mod planning;
 pub mod reading;
 mod tests;
 
+/// The time of the processor that this thread has used. Other tests run at the same time.
+pub fn cpu_time() -> std::time::Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// The configuration of a property test with a fixed seed: the cases are the same in every run.
 pub fn fixed_seed(cases: u32) -> proptest::test_runner::Config {
     proptest::test_runner::Config {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
@@ -249,10 +248,4 @@ pub fn counted<T: Ord>(values: impl IntoIterator<Item = T>) -> BTreeMap<T, usize
         *counts.entry(value).or_default() += 1;
     }
     counts
-}
-
-/// The time of the processor that this thread has used. Other tests run at the same time.
-pub fn cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
