@@ -40,7 +40,8 @@ test: prerequisites compiled lint rust python ## before each commit: lints, Rust
 
 test-all: test test-rest ## what CI runs: `test`, then `test-rest`
 
-# The tests that the guarantees name have run before; `make guarantees` runs the rigs, `make loom` the models of threads.
+# The tests that the guarantees name have run before, except `make power-cuts`; `make guarantees` runs the rigs, `make loom` the models
+# of threads.
 test-rest: interop java oldest-spark demo ## the tests outside `test`: Kafka, the oldest Spark, the demo, the names of the guarantees
 	$(BIN)/python tests/guarantees.py --names
 	@echo "make test-rest: all of it passed"

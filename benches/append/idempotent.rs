@@ -8,14 +8,15 @@ use std::fs;
 use std::path::Path;
 
 use cordwood::Error;
-use cordwood::record::{BatchBuilder, BatchOptions, Codec};
-use cordwood::types::TimestampType;
+use cordwood::record::BatchBuilder;
 use cordwood::writer::{FlushMode, LogWriter};
 
 use super::kafka::{Kafka, TurnResult};
 use super::random::Random;
 use super::turns::{Clock, Pair, Spent};
-use super::{Arguments, INTERVAL, KIB, WARM_UPS, assert_same_files, file, fresh, now, options, record};
+use super::{
+    Arguments, INTERVAL, KIB, WARM_UPS, assert_same_files, file, finish, fresh, now, options, record,
+};
 
 const PRODUCERS: usize = 16;
 const FIRST_PRODUCER: usize = 4000;
@@ -43,16 +44,7 @@ impl Batches {
                 }
                 builder.append(&record(timestamp, &value)).unwrap();
             }
-            let options = BatchOptions {
-                base_offset: 0,
-                leader_epoch: 0,
-                codec: Codec::None,
-                level: None,
-                timestamp_type: TimestampType::CreateTime,
-                log_append_time: -1,
-            };
-            let mut raw = Vec::new();
-            builder.finish(&options, &mut raw).unwrap();
+            let mut raw = finish(&mut builder);
             let producer_id = (FIRST_PRODUCER + i % PRODUCERS) as i64;
             raw[43..51].copy_from_slice(&producer_id.to_be_bytes());
             raw[51..53].copy_from_slice(&EPOCH.to_be_bytes());

@@ -109,6 +109,21 @@ struct Batches {
     file: PathBuf,
 }
 
+/// The bytes of an uncompressed batch at offset 0.
+fn finish(builder: &mut BatchBuilder) -> Vec<u8> {
+    let options = BatchOptions {
+        base_offset: 0,
+        leader_epoch: 0,
+        codec: Codec::None,
+        level: None,
+        timestamp_type: TimestampType::CreateTime,
+        log_append_time: -1,
+    };
+    let mut raw = Vec::new();
+    builder.finish(&options, &mut raw).unwrap();
+    raw
+}
+
 impl Batches {
     fn new(size: usize, scratch: &Path) -> Self {
         let now = now();
@@ -123,16 +138,7 @@ impl Batches {
             let whole = builder.size_with(&record(timestamp, &value));
             value.truncate(2 * size - whole);
             builder.append(&record(timestamp, &value)).unwrap();
-            let options = BatchOptions {
-                base_offset: 0,
-                leader_epoch: 0,
-                codec: Codec::None,
-                level: None,
-                timestamp_type: TimestampType::CreateTime,
-                log_append_time: -1,
-            };
-            let mut raw = Vec::new();
-            builder.finish(&options, &mut raw).unwrap();
+            let raw = finish(&mut builder);
             assert_eq!(raw.len(), size);
             batches.timestamps.push(timestamp);
             batches.values.push(value);

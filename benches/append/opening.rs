@@ -3,14 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use cordwood::record::{BatchBuilder, BatchOptions, Codec};
-use cordwood::types::TimestampType;
+use cordwood::record::BatchBuilder;
 use cordwood::writer::{FlushMode, LogWriter};
 
 use super::idempotent::{set_sequence, snapshots};
 use super::kafka::Kafka;
 use super::turns::{Clock, Pair, Spent};
-use super::{Arguments, INTERVAL, fresh, now, options, record};
+use super::{Arguments, INTERVAL, finish, fresh, now, options, record};
 
 const PRODUCERS: usize = 100_000;
 
@@ -18,16 +17,7 @@ const PRODUCERS: usize = 100_000;
 fn batch(producer_id: usize) -> Vec<u8> {
     let mut builder = BatchBuilder::new();
     builder.append(&record(now(), b"the value of a record")).unwrap();
-    let options = BatchOptions {
-        base_offset: 0,
-        leader_epoch: 0,
-        codec: Codec::None,
-        level: None,
-        timestamp_type: TimestampType::CreateTime,
-        log_append_time: -1,
-    };
-    let mut raw = Vec::new();
-    builder.finish(&options, &mut raw).unwrap();
+    let mut raw = finish(&mut builder);
     raw[43..51].copy_from_slice(&(producer_id as i64).to_be_bytes());
     raw[51..53].copy_from_slice(&0_i16.to_be_bytes());
     set_sequence(&mut raw, 0);

@@ -60,8 +60,7 @@ class RetentionTimer:
     `start()` raises a `ForkedHandleError`, and `stop()` does nothing.
 
     An error of a run is logged by the logger `cordwood` and kept in `last_error` until a run is completed; the next run
-    follows in time. The
-    deletion of segments and each pass of compaction are logged with the level `INFO`.
+    follows in time. The deletion of segments and each pass of compaction are logged with the level `INFO`.
     """
 
     def __init__(self, writer: LogWriter, every: float) -> None:

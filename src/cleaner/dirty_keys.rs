@@ -17,7 +17,7 @@ const AHEAD: usize = 64;
 #[derive(Debug)]
 pub(super) struct DirtyKeys {
     map: OffsetMap,
-    /// The last offset up to which all keys are in the map; −1 if there is none.
+    /// The keys of all records up to this offset are in the map; −1: of none.
     latest_offset: i64,
     /// The dirty offsets whose key has a later one. `None` if there are too many of them, and if records of aborted transactions are
     /// among them, whose keys are not in the map.

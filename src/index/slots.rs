@@ -163,14 +163,6 @@ impl<const SIZE: usize> Slots<SIZE> {
     /// Calls `visit` with the first `count` slots, in order, until it returns false. Pages of a file that is not mapped are
     /// read through a buffer and are not cached.
     pub(super) fn visit(&self, count: u64, mut visit: impl FnMut(&[u8; SIZE]) -> Result<bool>) -> Result<()> {
-        if let SlotSource::Preallocated(_) = &self.0 {
-            for slot in 0..count {
-                if !visit(&self.slot(slot)?)? {
-                    break;
-                }
-            }
-            return Ok(());
-        }
         let mut buffer = Vec::new();
         let mut first = 0;
         while first < count {
@@ -191,7 +183,7 @@ impl<const SIZE: usize> Slots<SIZE> {
         Ok(())
     }
 
-    /// Bytes of a file; fewer if it is shorter now.
+    /// The bytes of whole slots; fewer if the file is shorter now.
     fn read_block<'a>(&'a self, position: u64, length: usize, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
         match &self.0 {
             SlotSource::Opened { bytes, .. } => {
@@ -203,8 +195,15 @@ impl<const SIZE: usize> Slots<SIZE> {
                 slots.read_into(buffer, position)?;
                 Ok(buffer)
             }
-            // its entries may be in memory
-            SlotSource::Preallocated(_) => Ok(&[]),
+            // the last ones may be in memory
+            SlotSource::Preallocated(_) => {
+                buffer.clear();
+                let first = position / Self::size();
+                for slot in first..first + length as u64 / Self::size() {
+                    buffer.extend(self.slot(slot)?);
+                }
+                Ok(buffer)
+            }
         }
     }
 

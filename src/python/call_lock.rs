@@ -5,6 +5,25 @@ use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// A call that holds a lock.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Call {
+    /// The name of the method.
+    pub(super) name: &'static str,
+    /// Whether it checks for signals while it holds the core's lock, which appends take, too.
+    pub(super) excludes_appends: bool,
+}
+
+impl Call {
+    pub(super) const fn new(name: &'static str) -> Self {
+        Self { name, excludes_appends: false }
+    }
+
+    pub(super) const fn without_appends(name: &'static str) -> Self {
+        Self { name, excludes_appends: true }
+    }
+}
+
 /// A lock of a call.
 #[derive(Debug, Default)]
 pub(super) struct CallLock<T> {
@@ -12,7 +31,7 @@ pub(super) struct CallLock<T> {
     /// The number of the thread that holds it; 0: none.
     thread: AtomicUsize,
     /// What that thread calls.
-    call: Mutex<&'static str>,
+    call: Mutex<Call>,
 }
 
 /// The lock, held by a call.
@@ -28,7 +47,7 @@ impl<T> CallLock<T> {
     }
 
     /// Waits for the lock. The caller has made sure that this thread does not hold it: [`CallLock::call_of_this_thread`].
-    pub(super) fn lock(&self, call: &'static str) -> CallGuard<'_, T> {
+    pub(super) fn lock(&self, call: Call) -> CallGuard<'_, T> {
         let value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
         *self.call.lock().unwrap_or_else(PoisonError::into_inner) = call;
         self.thread.store(this_thread(), Ordering::Relaxed);
@@ -36,7 +55,7 @@ impl<T> CallLock<T> {
     }
 
     /// The call of this thread that holds the lock.
-    pub(super) fn call_of_this_thread(&self) -> Option<&'static str> {
+    pub(super) fn call_of_this_thread(&self) -> Option<Call> {
         // only this thread stores its own number
         let is_held = self.thread.load(Ordering::Relaxed) == this_thread();
         is_held.then(|| *self.call.lock().unwrap_or_else(PoisonError::into_inner))

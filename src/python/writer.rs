@@ -13,7 +13,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use super::arguments::{self, Defaulted, LEFT_OUT, flag, optional};
-use super::call_lock::CallLock;
+use super::call_lock::{Call, CallLock};
 use super::compaction::{self, PyCompaction};
 use super::config::config_of;
 use super::copy::PyCopyReport;
@@ -26,7 +26,7 @@ use super::recovery::{self, PyRecoveryPlan};
 use super::retention::PyRetentionPlan;
 use super::transaction::{self, PyTransaction};
 use super::value_class::value_class;
-use super::writer_handle::{APPLY_RETENTION, Handle, Open, State, interrupts};
+use super::writer_handle::{Handle, Open, State, interrupts};
 use super::writer_options::Given;
 use super::{arrow_import, async_append, copy};
 use crate::arrow::append_stream;
@@ -87,14 +87,14 @@ impl PyLogWriter {
         if let Some(interrupted) = open.writer.call_of_this_thread() {
             return Err(interrupts(interrupted));
         }
-        enter(py, || call(&mut open.writer.lock(name)))
+        enter(py, || call(&mut open.writer.lock(Call::new(name))))
     }
 
     /// Calls the writer to remove records, which waits for a backup.
     fn remove_with<T: Send>(
         &self,
         py: Python<'_>,
-        name: &'static str,
+        call: Call,
         remove: impl FnOnce(&mut LogWriter) -> Result<T> + Send,
     ) -> PyResult<T> {
         let open = self.open(py)?;
@@ -102,8 +102,8 @@ impl PyLogWriter {
             return Err(interrupts(interrupted));
         }
         enter(py, || {
-            let _removals = open.removals.lock(name);
-            remove(&mut open.writer.lock(name))
+            let _removals = open.removals.lock(call);
+            remove(&mut open.writer.lock(call))
         })
     }
 }
@@ -341,13 +341,13 @@ impl PyLogWriter {
     #[doc = stub_doc!(LogWriter.truncate_to)]
     fn truncate_to(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<bool> {
         let offset = arguments::offset("offset", offset)?;
-        self.remove_with(py, "truncate_to", |writer| writer.truncate_to(offset))
+        self.remove_with(py, Call::new("truncate_to"), |writer| writer.truncate_to(offset))
     }
 
     #[doc = stub_doc!(LogWriter.truncate_fully_and_start_at)]
     fn truncate_fully_and_start_at(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<()> {
         let offset = arguments::offset("offset", offset)?;
-        self.remove_with(py, "truncate_fully_and_start_at", |writer| {
+        self.remove_with(py, Call::new("truncate_fully_and_start_at"), |writer| {
             writer.truncate_fully_and_start_at(offset)
         })
     }
@@ -355,14 +355,16 @@ impl PyLogWriter {
     #[doc = stub_doc!(LogWriter.delete_before)]
     fn delete_before(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<bool> {
         let offset = arguments::offset("offset", offset)?;
-        self.remove_with(py, "delete_before", |writer| writer.delete_before(offset))
+        self.remove_with(py, Call::new("delete_before"), |writer| writer.delete_before(offset))
     }
 
     #[doc = stub_doc!(LogWriter.apply_retention)]
     #[pyo3(signature = (now=None))]
     fn apply_retention(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<PyRetentionPlan> {
         let now = optional("now", now, arguments::time)?;
-        Ok(self.remove_with(py, APPLY_RETENTION, |writer| writer.apply_retention(now))?.into())
+        Ok(self
+            .remove_with(py, Call::without_appends("apply_retention"), |writer| writer.apply_retention(now))?
+            .into())
     }
 
     #[doc = stub_doc!(LogWriter.backup)]
@@ -372,10 +374,11 @@ impl PyLogWriter {
         if let Some(interrupted) = open.interrupted_call() {
             return Err(interrupts(interrupted));
         }
+        let call = Call::new("backup");
         enter(py, || {
-            let _removals = open.removals.lock("backup");
+            let _removals = open.removals.lock(call);
             // writes the index entries that are in memory
-            open.writer.lock("backup").reader()?;
+            open.writer.lock(call).reader()?;
             copy::backup(&self.path, &destination)
         })
         .map(Into::into)
@@ -390,7 +393,7 @@ impl PyLogWriter {
         dedupe_buffer_bytes: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyCompaction> {
         let options = compaction::options_of(now, dedupe_buffer_bytes)?;
-        Ok(self.remove_with(py, "compact", |writer| writer.compact(&options))?.into())
+        Ok(self.remove_with(py, Call::without_appends("compact"), |writer| writer.compact(&options))?.into())
     }
 
     #[doc = stub_doc!(LogWriter.reader)]
@@ -399,8 +402,11 @@ impl PyLogWriter {
     }
 
     #[doc = stub_doc!(LogWriter._has_interrupted_call)]
-    fn _has_interrupted_call(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.handle.open(py)?.is_some_and(|open| open.interrupted_call().is_some()))
+    fn _has_interrupted_call(&self) -> bool {
+        match &**self.handle.state.load() {
+            State::Open(open) => open.interrupted_call().is_some(),
+            State::Closed | State::Failed(_) => false,
+        }
     }
 
     #[doc = stub_doc!(LogWriter.close)]
@@ -410,7 +416,7 @@ impl PyLogWriter {
             return Err(interrupts(interrupted));
         }
         enter(py, || {
-            let closed = open.writer.lock("close").close();
+            let closed = open.writer.lock(Call::new("close")).close();
             self.handle.state.store(Arc::new(match &closed {
                 Ok(()) => State::Closed,
                 Err(Error::Poisoned { reason }) => State::Failed(reason.clone()),

@@ -6,13 +6,12 @@ use arc_swap::ArcSwap;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use super::call_lock::CallLock;
+use super::call_lock::{Call, CallLock};
 use super::error;
 use crate::error::Error;
 use crate::writer::{Appender, LogWriter};
 
 const NAME: &str = "LogWriter";
-pub(super) const APPLY_RETENTION: &str = "apply_retention";
 
 /// What a close releases: files, mappings, memory.
 #[derive(Debug)]
@@ -25,7 +24,7 @@ pub(super) struct Open {
 
 impl Open {
     /// The call of this thread that a handler of a signal has interrupted, if another call could wait for it.
-    pub(super) fn interrupted_call(&self) -> Option<&'static str> {
+    pub(super) fn interrupted_call(&self) -> Option<Call> {
         self.removals.call_of_this_thread().or_else(|| self.writer.call_of_this_thread())
     }
 }
@@ -55,11 +54,10 @@ impl Handle {
     /// Fails once the log is closed.
     pub(super) fn writer(&self, py: Python<'_>) -> PyResult<Arc<Open>> {
         let open = self.open(py)?.ok_or_else(|| error::closed(py, NAME))?;
-        // it keeps appends out, too
-        if open.writer.call_of_this_thread() == Some(APPLY_RETENTION) {
-            return Err(interrupts(APPLY_RETENTION));
+        match open.writer.call_of_this_thread().filter(|call| call.excludes_appends) {
+            Some(call) => Err(interrupts(call)),
+            None => Ok(open),
         }
-        Ok(open)
     }
 
     /// `None` once the log is closed. *Errors*: in a forked child, and after a close that failed.
@@ -76,9 +74,9 @@ impl Handle {
 }
 
 /// The error for a call by a handler of a signal, inside a call for which it would wait forever.
-pub(super) fn interrupts(call: &str) -> PyErr {
+pub(super) fn interrupts(Call { name, .. }: Call) -> PyErr {
     PyRuntimeError::new_err(format!(
-        "LogWriter.{call}() runs in this thread, interrupted by a handler of a signal, and this call would wait for it; \
-         let the handler set a flag, or raise an exception to end {call}(), and call this afterwards"
+        "LogWriter.{name}() runs in this thread, interrupted by a handler of a signal, and this call would wait for it; \
+         let the handler set a flag, or raise an exception to end {name}(), and call this afterwards"
     ))
 }

@@ -30,6 +30,7 @@
 #[cfg(feature = "arrow")]
 mod arrow {
     mod long_batches;
+    mod naive_rows;
     mod rows;
     mod threads;
     mod views;

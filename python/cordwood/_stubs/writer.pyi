@@ -38,7 +38,9 @@ class LogWriter:
     `ForkedHandleError`. Pickling raises a `TypeError`.
 
     Signal handlers run while an append waits for other appends or for a flush of another thread: Ctrl-C raises
-    `KeyboardInterrupt` within a tenth of a second. The records are appended then, but may not be durable.
+    `KeyboardInterrupt` within a tenth of a second. The records are appended then, but may not be durable. If a handler
+    interrupts another call of the writer, its own calls that would wait for that one raise a `RuntimeError`. Appends
+    would wait for `apply_retention()` and `compact()`.
 
     *Errors*: `LockedError` if another writer or a broker has the log; `CorruptLogError` if there is damage other than a
     torn last write, a segment is missing, or a batch contradicts the transactions before it (nothing is changed then);
@@ -319,10 +321,11 @@ class LogWriter:
 
         *now*: as the times of `Log.scan`; by default the present time. *dedupe_buffer_bytes*: the memory for the keys
         of a pass, 24 bytes for each of which nine tenths are used; by default 128 MiB, as Kafka's
-        `log.cleaner.dedupe.buffer.size`. If there are more keys, the pass ends before the next one and
-        `Compaction.is_complete` is `False`: call again. Appends of other threads continue meanwhile. Everything is read
-        and verified before the first segment is replaced, and each replacement is durable before the next. A `Log` that
-        was opened before keeps the old segments that it has opened; other files are gone, with a `LogChangedError`.
+        `log.cleaner.dedupe.buffer.size`. A bit for each dirty offset takes up to 1/32 of it more. If there are more
+        keys, the pass ends before the next one and `Compaction.is_complete` is `False`: call again. Appends of other
+        threads continue meanwhile. Everything is read and verified before the first segment is replaced, and each
+        replacement is durable before the next. A `Log` that was opened before keeps the old segments that it has
+        opened; other files are gone, with a `LogChangedError`.
 
         *Errors*: `ConfigError` if the policy has no `compact`, or the memory is too small for a key; `CorruptLogError`
         for damage anywhere in the log, with nothing changed; `OSError`: if the disk is full, the segments that were

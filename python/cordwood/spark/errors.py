@@ -62,7 +62,7 @@ TIME_NOT_FOUND = "CORDWOOD_TIME_NOT_FOUND"
 UNFINISHED_WRITE = "CORDWOOD_UNFINISHED_WRITE"
 UNSUPPORTED = "CORDWOOD_UNSUPPORTED"
 
-CODES: tuple[tuple[type[Exception], str], ...] = (
+_CODES: tuple[tuple[type[Exception], str], ...] = (
     (CorruptLogError, CORRUPT_BATCH),
     (OffsetOutOfRangeError, OFFSET_OUT_OF_RANGE),
     (LogNotFoundError, NOT_FOUND),
@@ -138,7 +138,7 @@ class SparkLogError(CordwoodError):
         cls, error: Exception, *, topic: str | None = None, partition: int | None = None, code: str | None = None
     ) -> "SparkLogError":
         """Convert an error of the core: with its code (or the given `code`) and the log where it occurred."""
-        found = code or next(code for kind, code in CODES if isinstance(error, kind))
+        found = code or next(code for kind, code in _CODES if isinstance(error, kind))
         file = getattr(error, "file", None)
         name = PurePath(file).name if file else ""
         segment = int(name.partition(".")[0]) if _is_segment_file(name) else None

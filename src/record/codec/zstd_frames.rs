@@ -44,9 +44,9 @@ fn compress_with(
     let start = output.len();
     output.resize(start + compress_bound(bytes.len()), 0);
     // the tables have the size that so many bytes need
-    let size = context.compress2(output.get_mut(start..).unwrap_or_default(), bytes)?;
-    output.truncate(start + size);
-    Ok(())
+    let compressed = context.compress2(output.get_mut(start..).unwrap_or_default(), bytes);
+    output.truncate(start + compressed.unwrap_or(0));
+    compressed.map(drop)
 }
 
 /// Appends the contents of the frames in `bytes` to `output`.

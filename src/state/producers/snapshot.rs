@@ -62,7 +62,7 @@ impl ProducerSnapshot {
         Ok(snapshot)
     }
 
-    /// The number of bytes with which a file begins that its number of entries gives it; all bytes if there are not more.
+    /// The size of the snapshot at the start of `bytes`, from its number of entries; at most their length.
     pub(crate) fn size_of(bytes: &[u8]) -> usize {
         let count = bytes.get(COUNT..).and_then(|rest| rest.first_chunk()).copied().map(i32::from_be_bytes);
         let count = count.and_then(|count| usize::try_from(count).ok());

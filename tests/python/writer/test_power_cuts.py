@@ -22,7 +22,6 @@ CUTS = int(os.environ.get("CORDWOOD_POWER_CUTS", "0"))
 # a log is replaced after so many
 CUTS_OF_A_LOG = 25
 
-# a kernel may not be able to unmount a file system that it has shut down
 pytestmark = pytest.mark.skipif(CUTS == 0, reason="shuts file systems down; `make power-cuts` runs it")
 
 

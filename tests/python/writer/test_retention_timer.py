@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -290,3 +291,16 @@ def test_every_call_of_a_writer_is_safe_while_other_threads_append(path: Path, t
         kept = {offset: b"%d/%d" % (thread, number) for number, offset in enumerate(offsets) if offset >= start}
         assert kept.items() <= found.items()
     assert len(found) == 3000 - start
+
+
+def test_a_timer_is_stopped_also_if_the_writer_could_not_be_closed(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    writer = cw.LogWriter(path)
+    writer.append(b"v")
+    with cw.retention_timer(writer, every=60) as timer:
+        shutil.rmtree(path)
+        with pytest.raises((OSError, cw.CordwoodError)):
+            writer.close()
+        with pytest.raises(cw.PoisonedError):
+            _ = writer.log_end_offset
+    assert not timer.is_running
