@@ -207,10 +207,10 @@ fn copied(from: &Path, scratch: &Path, side: &str) -> PathBuf {
     dir
 }
 
-fn compact(dir: &Path, codec: CompressionType, now: i64) -> (Spent, Compaction) {
+fn compact(dir: &Path, codec: CompressionType, now: i64, threads: usize) -> (Spent, Compaction) {
     let mut writer = LogWriter::open(dir, &options(codec)).unwrap();
-    let options = CompactionOptions { now: Some(now), dedupe_buffer_bytes: MAP_BYTES };
-    let (spent, compaction) = Spent::on(|| writer.compact(&options).unwrap());
+    let options = CompactionOptions { now: Some(now), dedupe_buffer_bytes: MAP_BYTES, threads };
+    let (spent, compaction) = Spent::of_process(|| writer.compact(&options).unwrap());
     writer.close().unwrap();
     (spent, compaction)
 }
@@ -254,44 +254,66 @@ fn next(scan: &mut Scan) -> Option<Found<'_>> {
     scan.next_record().unwrap().map(|record| (record.offset, record.timestamp, record.key, record.value))
 }
 
-fn run(arguments: &Arguments, kafka: &mut Kafka, name: String, codec: CompressionType, shape: Shape) -> Pair {
+/// The names of the directories of a turn.
+const SIDES: [&str; 3] = ["one-thread", "two-threads", "kafka"];
+
+/// Compares one thread, by CPU time, and two, by wall time: Kafka's cleaner has one for a log.
+fn run(
+    arguments: &Arguments,
+    kafka: &mut Kafka,
+    name: &str,
+    codec: CompressionType,
+    shape: Shape,
+) -> [Pair; 2] {
     let written = fresh(&arguments.scratch, "written");
     let count = write(&written, arguments.mib << 20, codec, shape);
-    let mut pair = Pair {
+    let arms = [(name.to_owned(), Clock::Cpu), (format!("{name}/2-threads"), Clock::Wall)];
+    let mut pairs = arms.map(|(name, clock)| Pair {
         name,
         peer: "Cleaner.doClean",
         floor: Some(3.0),
-        clock: Clock::Cpu,
+        clock,
         elements: (count, count),
         turns: vec![],
-    };
+    });
     let mut remaining = 0;
     for turn in 0..=arguments.rounds {
-        let dirs = ["cordwood", "kafka"].map(|side| copied(&written, &arguments.scratch, side));
+        let dirs = SIDES.map(|side| copied(&written, &arguments.scratch, side));
         let now = now();
-        let play_ours = || compact(&dirs[0], codec, now);
-        let first = (turn % 2 == 0).then(play_ours);
-        let theirs: TurnResult = kafka.turn(&[
-            "compact",
-            dirs[1].to_str().unwrap(),
-            &SEGMENT_BYTES.to_string(),
-            &MAP_BYTES.to_string(),
-            &now.to_string(),
-        ]);
-        let (spent, compaction) = first.unwrap_or_else(play_ours);
-        assert_eq!(
-            (compaction.is_complete(), compaction.end_offset, theirs.log_end_offset),
-            (true, count as i64, count as i64)
-        );
-        remaining = assert_same(&dirs, codec == CompressionType::Uncompressed, &pair.name);
-        if turn > 0 {
-            pair.turns.push((spent, theirs.spent));
+        let mut spent = [Spent::ZERO; 3];
+        for at in 0..SIDES.len() {
+            // each side is the first one in its turn
+            let side = (turn + at) % SIDES.len();
+            spent[side] = if side == 2 {
+                let kafka: TurnResult = kafka.turn(&[
+                    "compact",
+                    dirs[2].to_str().unwrap(),
+                    &SEGMENT_BYTES.to_string(),
+                    &MAP_BYTES.to_string(),
+                    &now.to_string(),
+                ]);
+                assert_eq!(kafka.log_end_offset, count as i64);
+                kafka.spent
+            } else {
+                let (spent, compaction) = compact(&dirs[side], codec, now, side + 1);
+                assert_eq!((compaction.is_complete(), compaction.end_offset), (true, count as i64));
+                spent
+            };
+        }
+        for ours in 0..2 {
+            let sides = [dirs[ours].clone(), dirs[2].clone()];
+            remaining = assert_same(&sides, codec == CompressionType::Uncompressed, name);
+            if turn > 0 {
+                pairs[ours].turns.push((spent[ours], spent[2]));
+            }
         }
     }
-    println!("{}", pair.line());
-    assert!(remaining > 0 && remaining < count, "{}: {remaining} of {count} records remain", pair.name);
+    for pair in &pairs {
+        println!("{}", pair.line());
+    }
+    assert!(remaining > 0 && remaining < count, "{name}: {remaining} of {count} records remain");
     println!("{:<24} {count} records, of which {remaining} remain", "");
-    pair
+    pairs
 }
 
 fn main() {
@@ -307,7 +329,7 @@ fn main() {
         for (shape, shape_name) in [(Shape::Many, "many"), (Shape::Few, "few")] {
             let name = format!("compact/{codec_name}/{shape_name}");
             if arguments.wants(&name) {
-                pairs.push(run(&arguments, &mut kafka, name, codec, shape));
+                pairs.extend(run(&arguments, &mut kafka, &name, codec, shape));
             }
         }
     }

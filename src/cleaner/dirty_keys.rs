@@ -1,14 +1,16 @@
 //! The first part of a pass: the last offset of each dirty key. Kafka: `Cleaner.buildOffsetMap`.
 
-use super::history::{History, Unusable, for_each_batch};
+use super::CompactionOptions;
+use super::batches::{BytesOf, Place, SegmentBatches, Unusable};
+use super::history::History;
 use super::pass::{Source, control_type};
 use super::replaced::ReplacedOffsets;
+use super::rounds::{self, Rounds};
 use super::transactions::CleanedTransactions;
-use crate::error::Result;
+use crate::error::{Malformed, Result};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::log::{KeyHash, OffsetMap};
 use crate::record::{BatchHeader, Records};
-use crate::segment::Batch;
 
 /// The number of keys whose entries of the map are loaded into the caches before the first of them is used.
 const AHEAD: usize = 64;
@@ -34,6 +36,10 @@ struct Reading<'a> {
     buffer: Vec<u8>,
     /// Keys that are not in the map yet, with their offsets.
     pending: Vec<(KeyHash, i64)>,
+    /// Batches that several threads decompress; the job is whether their keys count. `None` with one thread.
+    rounds: Option<Rounds<bool, Vec<u8>, (KeyHash, i64), ()>>,
+    /// Whether the map was full before the last key.
+    is_full: bool,
 }
 
 impl DirtyKeys {
@@ -47,10 +53,12 @@ impl DirtyKeys {
         self.latest_offset + 1
     }
 
-    /// Reads the dirty records. `bytes`: the memory of the map. If it is full, the pass ends before the next record with a key.
+    /// Reads the dirty records, and verifies the checksums of all dirty segments. If the memory of the map is full, the
+    /// pass ends before the next record with a key.
     ///
     /// *Source*: `Cleaner.buildOffsetMap`.
-    pub(super) fn read(source: Source<'_>, history: &History, bytes: usize) -> Result<Self> {
+    pub(super) fn read(source: Source<'_>, history: &History, options: &CompactionOptions) -> Result<Self> {
+        let CompactionOptions { dedupe_buffer_bytes: bytes, threads, .. } = *options;
         let Source { log, range, .. } = source;
         let start = range.first_dirty_offset;
         let map = OffsetMap::new(bytes, history.dirty_records)?;
@@ -62,25 +70,63 @@ impl DirtyKeys {
         // ones, and older records of their keys remain after the tombstones
         let ahead: Vec<_> =
             history.aborted.iter().filter(|ended| ended.last_offset >= start).copied().collect();
-        let transactions = CleanedTransactions::new(&ahead);
-        let (buffer, pending) = (Vec::new(), Vec::with_capacity(AHEAD));
-        let mut reading = Reading { keys: &mut keys, start, transactions, buffer, pending };
+        let mut reading = Reading {
+            keys: &mut keys,
+            start,
+            transactions: CleanedTransactions::new(&ahead),
+            buffer: Vec::new(),
+            pending: Vec::with_capacity(AHEAD),
+            rounds: (threads > 1).then(|| Rounds::new(threads)),
+            is_full: false,
+        };
         let mut leader_epoch = -1;
         for (segment, next) in range.dirty_segments(log) {
-            let mut is_full = false;
-            leader_epoch = for_each_batch(&segment, log, leader_epoch, |batch, bytes| {
-                if !is_full {
-                    is_full = !reading.add(batch, bytes)?;
+            let mut batches = SegmentBatches::new(&segment, log, leader_epoch, BytesOf::AllBatches)?;
+            // also after the last key for which there is room, so that all checksums are verified
+            while let Some(place) = batches.next()? {
+                if !reading.is_full {
+                    reading.add(&mut batches, &place)?;
                 }
-                Ok(())
-            })?;
-            if is_full {
-                return Ok(keys);
             }
-            // offsets may be missing at the end of the segment
-            reading.keys.latest_offset = next - 1;
+            reading.run(&mut batches)?;
+            if !reading.is_full {
+                // offsets may be missing at the end of the segment
+                reading.keys.latest_offset = next - 1;
+            }
+            leader_epoch = batches.leader_epoch();
         }
         Ok(keys)
+    }
+
+    /// Puts keys into the map, and clears them. False if it was full before the last one.
+    fn put(&mut self, hashes: &mut Vec<(KeyHash, i64)>) -> Result<bool> {
+        let Self { map, latest_offset, replaced } = self;
+        for (hash, _) in hashes.iter() {
+            map.prefetch(*hash);
+        }
+        for (hash, offset) in hashes.drain(..) {
+            if map.is_full() {
+                return Ok(false);
+            }
+            let before = map.put_hashed(hash, offset)?;
+            if let Some(before) = before {
+                if let Some(replaced) = replaced {
+                    replaced.add(before);
+                }
+                if seeded_bugs::is(SeededBug::FirstRecordKept) {
+                    map.put_hashed(hash, before)?;
+                }
+            }
+            *latest_offset = offset;
+        }
+        Ok(true)
+    }
+
+    /// Goes on after a batch. Records below `start` have no effect.
+    fn pass(&mut self, header: &BatchHeader, start: i64) {
+        if header.last_offset >= start {
+            self.latest_offset = header.last_offset;
+        }
     }
 
     /// Whether no later record has the key of a record, unless that is above the last offset of the pass.
@@ -108,54 +154,96 @@ impl DirtyKeys {
 }
 
 impl Reading<'_> {
-    /// Adds the keys of a batch. False if the map was full before its last one.
+    /// Adds the keys of a batch, now or in the next round.
     ///
     /// *Source*: `Cleaner.buildOffsetMapForSegment`.
-    fn add(&mut self, batch: &Batch, bytes: &[u8]) -> std::result::Result<bool, Unusable> {
-        let header = &batch.header;
-        if header.is_control() {
-            self.transactions.add_marker(header, control_type(header, bytes, &mut self.buffer)?);
-        } else if self.transactions.add_batch(header) && !seeded_bugs::is(SeededBug::AbortedRecordsCount) {
-            self.keys.replaced = None;
-        } else {
-            let (mut records, payload) = Records::open(*header, bytes, &mut self.buffer)?;
-            while let Some(record) = records.next(payload.of(bytes, &self.buffer))? {
-                let Some(key) = record.key.filter(|_| record.offset >= self.start) else { continue };
-                let hash = self.keys.map.hash(key);
-                self.keys.map.prefetch(hash);
-                self.pending.push((hash, record.offset));
-                if self.pending.len() == AHEAD && !self.put_pending()? {
-                    return Ok(false);
-                }
-            }
-            if !self.put_pending()? {
-                return Ok(false);
-            }
+    fn add(&mut self, batches: &mut SegmentBatches<'_>, place: &Place) -> Result<()> {
+        let header = &place.batch.header;
+        let has_keys = self.has_keys(header, batches.bytes(place)?);
+        let has_keys = has_keys.map_err(|unusable| batches.error(place, unusable))?;
+        if let Some(rounds) = self.rounds.as_mut().filter(|_| rounds::accepts(header)) {
+            let is_ready = rounds.add(*place, batches.bytes(place)?, has_keys);
+            return if is_ready { self.run(batches) } else { Ok(()) };
         }
-        if header.last_offset >= self.start {
-            self.keys.latest_offset = header.last_offset;
+        self.run(batches)?;
+        if self.is_full {
+            return Ok(());
         }
-        Ok(true)
+        let added = if has_keys { self.add_keys(header, batches.bytes(place)?) } else { Ok(()) };
+        added.map_err(|unusable| batches.error(place, unusable))?;
+        if !self.is_full {
+            self.keys.pass(header, self.start);
+        }
+        Ok(())
     }
 
-    /// Puts the pending keys into the map. False if it was full before the last one.
-    fn put_pending(&mut self) -> Result<bool> {
-        let DirtyKeys { map, latest_offset, replaced } = &mut *self.keys;
-        for (hash, offset) in self.pending.drain(..) {
-            if map.is_full() {
-                return Ok(false);
-            }
-            let before = map.put_hashed(hash, offset)?;
-            if let Some(before) = before {
-                if let Some(replaced) = replaced {
-                    replaced.add(before);
-                }
-                if seeded_bugs::is(SeededBug::FirstRecordKept) {
-                    map.put_hashed(hash, before)?;
-                }
-            }
-            *latest_offset = offset;
+    /// Whether the keys of a batch count. Follows the transactions.
+    fn has_keys(&mut self, header: &BatchHeader, bytes: &[u8]) -> std::result::Result<bool, Unusable> {
+        if header.is_control() {
+            self.transactions.add_marker(header, control_type(header, bytes, &mut self.buffer)?);
+            return Ok(false);
         }
-        Ok(true)
+        let is_aborted =
+            self.transactions.add_batch(header) && !seeded_bugs::is(SeededBug::AbortedRecordsCount);
+        if is_aborted {
+            self.keys.replaced = None;
+        }
+        Ok(!is_aborted)
     }
+
+    /// Adds the keys of a batch.
+    fn add_keys(&mut self, header: &BatchHeader, bytes: &[u8]) -> std::result::Result<(), Unusable> {
+        let Self { keys, start, buffer, pending, .. } = self;
+        let (mut records, payload) = Records::open(*header, bytes, buffer)?;
+        while let Some((key, offset)) = next_key(&mut records, payload.of(bytes, buffer), *start)? {
+            pending.push((keys.map.hash(key), offset));
+            if pending.len() == AHEAD && !keys.put(pending)? {
+                self.is_full = true;
+                return Ok(());
+            }
+        }
+        self.is_full = !keys.put(pending)?;
+        Ok(())
+    }
+
+    /// Adds the keys of the batches that wait for it.
+    fn run(&mut self, batches: &mut SegmentBatches<'_>) -> Result<()> {
+        let Self { keys, start, pending, is_full, rounds: Some(rounds), .. } = self else { return Ok(()) };
+        let start = *start;
+        let map = &keys.map;
+        rounds.work(|place, has_keys, bytes, (buffer, hashes)| {
+            if *has_keys {
+                let (mut records, payload) = Records::open(place.batch.header, bytes, buffer)?;
+                while let Some((key, offset)) = next_key(&mut records, payload.of(bytes, buffer), start)? {
+                    hashes.push((map.hash(key), offset));
+                }
+            }
+            Ok(())
+        });
+        let finished = rounds.finish(|place, (), hashes| {
+            for hashes in hashes.chunks(AHEAD) {
+                pending.extend_from_slice(hashes);
+                *is_full = *is_full || !keys.put(pending)?;
+            }
+            if !*is_full {
+                keys.pass(&place.batch.header, start);
+            }
+            Ok(())
+        });
+        finished.map_err(|(place, unusable)| batches.error(&place, unusable))
+    }
+}
+
+/// The next key at or above `start`, with its offset.
+fn next_key<'a>(
+    records: &mut Records,
+    payload: &'a [u8],
+    start: i64,
+) -> std::result::Result<Option<(&'a [u8], i64)>, Malformed> {
+    while let Some(record) = records.next(payload)? {
+        if let Some(key) = record.key.filter(|_| record.offset >= start) {
+            return Ok(Some((key, record.offset)));
+        }
+    }
+    Ok(None)
 }

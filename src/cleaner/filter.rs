@@ -13,15 +13,24 @@
 
 use std::collections::HashMap;
 
+use super::batches::Unusable;
 use super::dirty_keys::DirtyKeys;
-use super::history::Unusable;
 use super::pass::control_type;
 use super::transactions::CleanedTransactions;
 use crate::index::AbortedTransaction;
 use crate::record::{BatchHeader, BatchRewriter, RecordRef, Records, write_empty_batch};
 use crate::state::producers::LastRecord;
 
-/// The rules of a pass, and the transactions at its position.
+/// The rules of a pass for single records.
+#[derive(Debug)]
+pub(super) struct Rules<'a> {
+    pub(super) keys: &'a DirtyKeys,
+    /// ms since the epoch.
+    pub(super) now: i64,
+    pub(super) delete_retention_ms: i64,
+}
+
+/// What a pass knows at its position, which decides on whole batches.
 #[derive(Debug)]
 pub(super) struct Filter<'a> {
     pub(super) keys: &'a DirtyKeys,
@@ -29,13 +38,32 @@ pub(super) struct Filter<'a> {
     pub(super) first_uncleanable: i64,
     /// ms since the epoch.
     pub(super) now: i64,
-    pub(super) delete_retention_ms: i64,
     /// The last records of the producers that the log knows.
     pub(super) producers: HashMap<i64, LastRecord>,
     pub(super) transactions: CleanedTransactions,
-    pub(super) rewriter: BatchRewriter,
-    /// The decompressed records of a batch.
+    /// The decompressed record of a marker.
     pub(super) plain: Vec<u8>,
+}
+
+/// What is known of a batch before its records are read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fate {
+    /// Whether none of its records remain.
+    removes_all: bool,
+    /// Whether it remains without records.
+    keeps_empty: bool,
+    /// Whether it needs a delete horizon: a marker that may be removed.
+    is_removable: bool,
+    /// Whether tombstones in an old format remain.
+    keeps_old_tombstones: bool,
+}
+
+/// Memory that is used for one batch after the other.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    rewriter: BatchRewriter,
+    /// The decompressed records of a batch.
+    plain: Vec<u8>,
 }
 
 /// What remains of a batch.
@@ -45,38 +73,20 @@ pub(super) struct Remains {
     pub(super) header: Option<BatchHeader>,
     pub(super) records_before: u64,
     pub(super) records_after: u64,
-    /// The entry for the transaction index.
-    pub(super) aborted: Option<AbortedTransaction>,
 }
 
 impl Filter<'_> {
-    /// Appends what remains of a batch to `out`. `keeps_old_tombstones`: whether tombstones of a batch in an old format remain.
-    pub(super) fn apply(
+    /// Decides on the next batch. `bytes` are used of markers. Also returns the entry for the transaction index.
+    pub(super) fn decide(
         &mut self,
         header: &BatchHeader,
         bytes: &[u8],
         keeps_old_tombstones: bool,
-        out: &mut Vec<u8>,
-    ) -> Result<Remains, Unusable> {
-        // taken out of `self`: records refer to it while `self` is changed
-        let mut buffer = std::mem::take(&mut self.plain);
-        let remains = self.remains(header, bytes, keeps_old_tombstones, &mut buffer, out);
-        self.plain = buffer;
-        remains
-    }
-
-    /// `buffer`: for the decompressed records.
-    fn remains(
-        &mut self,
-        header: &BatchHeader,
-        bytes: &[u8],
-        keeps_old_tombstones: bool,
-        buffer: &mut Vec<u8>,
-        out: &mut Vec<u8>,
-    ) -> Result<Remains, Unusable> {
+    ) -> Result<(Fate, Option<AbortedTransaction>), Unusable> {
         let (mut is_removable, mut aborted) = (false, None);
         if header.is_control() {
-            let fate = self.transactions.add_marker(header, control_type(header, bytes, buffer)?);
+            let kind = control_type(header, bytes, &mut self.plain)?;
+            let fate = self.transactions.add_marker(header, kind);
             (is_removable, aborted) = (fate.is_removable, fate.aborted);
         }
         let is_aborted = !header.is_control() && self.transactions.add_batch(header);
@@ -85,21 +95,49 @@ impl Filter<'_> {
         let removes_all = is_aborted || is_replaced || is_removable && is_horizon_past;
         let keeps_empty =
             self.is_last_of_producer(header) || header.last_offset + 1 == self.first_uncleanable;
-        let mut remains = Remains { aborted, ..Remains::default() };
-        if removes_all && !keeps_empty {
-            remains.records_before = header.count.map_or(0, |count| u64::try_from(count).unwrap_or(0));
-            return Ok(remains);
-        }
-        let (mut records, payload) = Records::open(*header, bytes, buffer)?;
+        Ok((Fate { removes_all, keeps_empty, is_removable, keeps_old_tombstones }, aborted))
+    }
+
+    /// Whether a batch must remain, because its producer's last sequence or epoch is known from it.
+    fn is_last_of_producer(&self, header: &BatchHeader) -> bool {
+        let last = self.producers.get(&header.producer_id).filter(|_| header.producer_id >= 0);
+        last.is_some_and(|last| match last.data_offset {
+            Some(offset) => header.last_offset == offset,
+            None => header.is_control() && header.producer_epoch == last.producer_epoch,
+        })
+    }
+}
+
+impl Fate {
+    /// What remains of a batch of which nothing does; `None` if its records have to be read.
+    pub(super) fn of_removed(&self, header: &BatchHeader) -> Option<Remains> {
+        let records_before = header.count.map_or(0, |count| u64::try_from(count).unwrap_or(0));
+        (self.removes_all && !self.keeps_empty).then(|| Remains { records_before, ..Remains::default() })
+    }
+}
+
+impl Rules<'_> {
+    /// Appends what remains of a batch to `out`.
+    pub(super) fn apply(
+        &self,
+        fate: &Fate,
+        header: &BatchHeader,
+        bytes: &[u8],
+        scratch: &mut Scratch,
+        out: &mut Vec<u8>,
+    ) -> Result<Remains, Unusable> {
+        let Scratch { rewriter, plain } = scratch;
+        let (mut records, payload) = Records::open(*header, bytes, plain)?;
         // with the true base offset of a wrapper
         let header = &records.header().clone();
-        let payload = payload.of(bytes, buffer);
+        let payload = payload.of(bytes, plain);
+        let mut remains = Remains::default();
         let mut kept = Vec::new();
         let mut has_tombstone = false;
         while let Some(record) = records.next(payload)? {
             remains.records_before += 1;
-            let is_kept =
-                !removes_all && (header.is_control() || self.is_kept(header, &record, keeps_old_tombstones));
+            let is_kept = !fate.removes_all
+                && (header.is_control() || self.is_kept(header, &record, fate.keeps_old_tombstones));
             if is_kept {
                 has_tombstone |= record.value.is_none();
                 kept.push(record);
@@ -107,20 +145,20 @@ impl Filter<'_> {
         }
         remains.records_after = kept.len() as u64;
         let is_whole = header.magic == 2 && remains.records_after == remains.records_before;
-        let kinds = (is_whole, has_tombstone || is_removable, keeps_empty);
-        remains.header = self.write(header, bytes, &kept, kinds, out)?;
+        let kinds = (is_whole, has_tombstone || fate.is_removable, fate.keeps_empty);
+        remains.header = self.write(header, bytes, &kept, kinds, (rewriter, out))?;
         Ok(remains)
     }
 
     /// `is_whole`: whether all records remain; `may_expire`: whether the batch needs a delete horizon, unless it has one;
     /// `keeps_empty`: whether it remains without records.
     fn write(
-        &mut self,
+        &self,
         header: &BatchHeader,
         bytes: &[u8],
         kept: &[RecordRef<'_>],
         (is_whole, may_expire, keeps_empty): (bool, bool, bool),
-        out: &mut Vec<u8>,
+        (rewriter, out): (&mut BatchRewriter, &mut Vec<u8>),
     ) -> Result<Option<BatchHeader>, Unusable> {
         if kept.is_empty() {
             return Ok(if keeps_empty { Some(write_empty_batch(header, out)?) } else { None });
@@ -136,16 +174,7 @@ impl Filter<'_> {
         } else {
             header.delete_horizon()
         };
-        Ok(Some(self.rewriter.rebuild(header, kept, horizon, out)?))
-    }
-
-    /// Whether a batch must remain, because its producer's last sequence or epoch is known from it.
-    fn is_last_of_producer(&self, header: &BatchHeader) -> bool {
-        let last = self.producers.get(&header.producer_id).filter(|_| header.producer_id >= 0);
-        last.is_some_and(|last| match last.data_offset {
-            Some(offset) => header.last_offset == offset,
-            None => header.is_control() && header.producer_epoch == last.producer_epoch,
-        })
+        Ok(Some(rewriter.rebuild(header, kept, horizon, out)?))
     }
 
     /// Whether a record of a data batch remains.

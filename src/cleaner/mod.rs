@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   plan      which offsets are dirty, and whether a pass is due                          LogCleanerManager
-//!   history   one pass over all batches: checksums, transactions, producers               (Kafka trusts the transaction index)
+//!   history   one pass over all headers and markers: transactions, producers            (Kafka trusts the transaction index)
 //!   keys      the map of the dirty keys                                                   Cleaner.buildOffsetMap
 //!   pass      each group of segments into one                                             Cleaner
 //!   filter    what remains of a batch                                                     MemoryRecords.filterTo
@@ -13,6 +13,7 @@
 //! next, so that a record is gone before the tombstone that deleted it. A crash at any point leaves a log with the same last value of
 //! each key.
 
+mod batches;
 mod dirty_keys;
 mod filter;
 mod history;
@@ -20,6 +21,7 @@ mod output;
 mod pass;
 mod plan;
 mod replaced;
+mod rounds;
 mod transactions;
 
 use dirty_keys::DirtyKeys;
@@ -43,11 +45,14 @@ pub struct CompactionOptions {
     /// The memory for the keys of a pass, bytes: 24 for each, of which nine tenths are used. The dirty offsets take a bit each beside
     /// it, up to 1/32. Kafka: `log.cleaner.dedupe.buffer.size`.
     pub dedupe_buffer_bytes: usize,
+    /// The number of threads that decompress and compress batches, of which the calling one is the first: at least 1, at most 256. The
+    /// result does not depend on it. Each has a batch in memory, and those that wait for it, 1 MiB or more.
+    pub threads: usize,
 }
 
 impl Default for CompactionOptions {
     fn default() -> Self {
-        Self { now: None, dedupe_buffer_bytes: 128 << 20 }
+        Self { now: None, dedupe_buffer_bytes: 128 << 20, threads: 1 }
     }
 }
 
@@ -150,7 +155,7 @@ pub fn plan_compaction(log: &Log, config: &LogConfig, options: &CompactionOption
     compaction.read(&keys);
     history.producers.remove_expired(now, producer_id_expiration_ms);
     let producers = history.producers.last_records();
-    let mut pass = Pass::new(source, &history, &keys)?;
+    let mut pass = Pass::new(source, &history, &keys, options.threads)?;
     for group in range.groups(log, config, keys.end_offset())? {
         compaction.segments.extend(pass.clean(&group, producers.clone(), None)?);
     }
@@ -166,9 +171,8 @@ impl LogWriter {
     /// `max.compaction.lag.ms`. Records that are younger than `min.compaction.lag.ms` and those of open transactions are left out. Records
     /// without a key are removed.
     ///
-    /// *Cost*: reads the log once, the dirty part twice and the part up to its end three times; writes what remains; needs disk space for
-    /// the largest new segment, and the memory of the options. *Concurrency*: appends of other threads wait only while a segment is
-    /// replaced.
+    /// *Cost*: reads the log once, then again up to the end of the pass; writes what remains; needs disk space for the largest new
+    /// segment, and the memory of the options. *Concurrency*: appends of other threads wait only while a segment is replaced.
     ///
     /// # Errors
     /// [`Error::Config`] if `cleanup.policy` has no `compact`, or the memory is too small for a key; [`Error::Corrupt`] if the log is
@@ -195,7 +199,7 @@ impl LogWriter {
             // before the first replacement: it tells readers that offsets may be missing between segments
             self.set_first_dirty_offset(range.first_dirty_offset)?;
         }
-        let mut pass = Pass::new(source, &history, &keys)?;
+        let mut pass = Pass::new(source, &history, &keys, options.threads)?;
         for group in range.groups(&log, &config, keys.end_offset())? {
             let cleaned = pass.clean(&group, self.last_records()?, Some(&directory))?;
             let replaced: Vec<_> = group.iter().map(|segment| segment.base_offset()).collect();
@@ -218,9 +222,10 @@ impl Compaction {
 /// Reads everything on which the pass depends.
 fn read(source: Source<'_>, options: &CompactionOptions) -> Result<(History, DirtyKeys)> {
     let Source { log, range, .. } = source;
-    let first_dirty = log.segments().floor(range.first_dirty_offset).map_or(0, |first| first.base_offset());
-    let history = History::read(log, first_dirty)?;
-    let keys = DirtyKeys::read(source, &history, options.dedupe_buffer_bytes)?;
+    let dirty = range.dirty_segments(log);
+    let first = dirty.first().map_or(range.first_uncleanable_offset, |(first, _)| first.base_offset());
+    let history = History::read(log, &(first..range.first_uncleanable_offset))?;
+    let keys = DirtyKeys::read(source, &history, options)?;
     Ok((history, keys))
 }
 

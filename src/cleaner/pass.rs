@@ -5,19 +5,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::CompactedSegment;
+use super::batches::{BytesOf, SegmentBatches, Unusable};
 use super::dirty_keys::DirtyKeys;
-use super::filter::Filter;
-use super::history::{History, Unusable, for_each_batch};
+use super::filter::{Fate, Filter, Remains, Rules, Scratch};
+use super::history::History;
 use super::output::Output;
 use super::plan::CleaningRange;
+use super::rounds::{self, Rounds};
 use super::transactions::CleanedTransactions;
 use crate::config::LogConfig;
 use crate::error::Result;
 use crate::fs::Directory;
 use crate::index::due_entries::EntryRule;
 use crate::log::Log;
+use crate::record::BatchHeader;
 use crate::record::control::{ControlType, first_record};
-use crate::record::{BatchHeader, BatchRewriter};
 use crate::segment::Segment;
 use crate::state::producers::LastRecord;
 use crate::writer::replacement;
@@ -48,14 +50,23 @@ pub(super) fn control_type(
 #[derive(Debug)]
 pub(super) struct Pass<'a> {
     source: Source<'a>,
+    rules: Rules<'a>,
     filter: Filter<'a>,
+    scratch: Scratch,
+    /// Batches that several threads rewrite. `None` with one thread.
+    rounds: Option<Rounds<Fate, Scratch, u8, Remains>>,
     /// Tombstones in an old format remain in segments modified after this time, ms.
     old_delete_horizon: i64,
     leader_epoch: i32,
 }
 
 impl<'a> Pass<'a> {
-    pub(super) fn new(source: Source<'a>, history: &History, keys: &'a DirtyKeys) -> Result<Self> {
+    pub(super) fn new(
+        source: Source<'a>,
+        history: &History,
+        keys: &'a DirtyKeys,
+        threads: usize,
+    ) -> Result<Self> {
         let Source { log, config, range, now } = source;
         let clean = log.segments().between(0, range.first_dirty_offset).last();
         let old_delete_horizon = match clean {
@@ -66,13 +77,19 @@ impl<'a> Pass<'a> {
             keys,
             first_uncleanable: range.first_uncleanable_offset,
             now,
-            delete_retention_ms: config.delete_retention_ms,
             producers: HashMap::new(),
             transactions: CleanedTransactions::new(&history.aborted),
-            rewriter: BatchRewriter::default(),
             plain: Vec::new(),
         };
-        Ok(Self { source, filter, old_delete_horizon, leader_epoch: -1 })
+        Ok(Self {
+            source,
+            rules: Rules { keys, now, delete_retention_ms: config.delete_retention_ms },
+            filter,
+            scratch: Scratch::default(),
+            rounds: (threads > 1).then(|| Rounds::new(threads)),
+            old_delete_horizon,
+            leader_epoch: -1,
+        })
     }
 
     /// Cleans the next group of segments. `directory`: where the new segment is written; `None`: the result is only counted. If this
@@ -111,33 +128,86 @@ impl<'a> Pass<'a> {
     /// *Source*: `Cleaner.cleanInto`.
     fn clean_segment(
         &mut self,
-        segment: &Arc<Segment>,
+        segment: &Segment,
         new_base_offset: i64,
         output: &mut Output<'_>,
     ) -> Result<CompactedSegment> {
         let keeps_old_tombstones = segment.identity()?.modified_ms() > self.old_delete_horizon;
         let start = output.size();
-        let (mut records_before, mut records_after) = (0, 0);
-        let filter = &mut self.filter;
-        self.leader_epoch = for_each_batch(segment, self.source.log, self.leader_epoch, |batch, bytes| {
-            let remains = filter.apply(&batch.header, bytes, keeps_old_tombstones, output.buffer())?;
-            records_before += remains.records_before;
-            records_after += remains.records_after;
-            if let Some(aborted) = remains.aborted {
+        let mut counts = Counts::default();
+        let (log, bytes_of) = (self.source.log, BytesOf::AllBatches);
+        let mut batches = SegmentBatches::new(segment, log, self.leader_epoch, bytes_of)?;
+        while let Some(place) = batches.next()? {
+            let header = &place.batch.header;
+            let decided = self.filter.decide(header, batches.bytes(&place)?, keeps_old_tombstones);
+            let (fate, aborted) = decided.map_err(|unusable| batches.error(&place, unusable))?;
+            if let Some(aborted) = aborted {
                 output.add_aborted(aborted);
             }
-            if let Some(header) = remains.header {
-                output.add(header).map_err(Unusable::from)?;
+            if let Some(removed) = fate.of_removed(header) {
+                counts.add(&removed);
+                continue;
             }
-            Ok(())
-        })?;
+            if let Some(rounds) = self.rounds.as_mut().filter(|_| rounds::accepts(header)) {
+                if rounds.add(place, batches.bytes(&place)?, fate) {
+                    self.run(&mut batches, output, &mut counts)?;
+                }
+                continue;
+            }
+            self.run(&mut batches, output, &mut counts)?;
+            let bytes = batches.bytes(&place)?;
+            let remains = self.rules.apply(&fate, header, bytes, &mut self.scratch, output.buffer());
+            let remains = remains.map_err(|unusable| batches.error(&place, unusable))?;
+            counts.add(&remains);
+            if let Some(header) = remains.header {
+                output.add(header)?;
+            }
+        }
+        self.run(&mut batches, output, &mut counts)?;
+        self.leader_epoch = batches.leader_epoch();
         Ok(CompactedSegment {
             base_offset: segment.base_offset(),
             new_base_offset,
             bytes_before: segment.size()?,
             bytes_after: output.size() - start,
-            records_before,
-            records_after,
+            records_before: counts.records_before,
+            records_after: counts.records_after,
         })
+    }
+
+    /// Rewrites the batches that wait for it.
+    fn run(
+        &mut self,
+        batches: &mut SegmentBatches<'_>,
+        output: &mut Output<'_>,
+        counts: &mut Counts,
+    ) -> Result<()> {
+        let Self { rounds: Some(rounds), rules, .. } = self else { return Ok(()) };
+        rounds.work(|place, fate, bytes, (scratch, out)| {
+            rules.apply(fate, &place.batch.header, bytes, scratch, out)
+        });
+        let finished = rounds.finish(|_, remains, bytes| {
+            counts.add(&remains);
+            if let Some(header) = remains.header {
+                output.buffer().extend_from_slice(bytes);
+                output.add(header)?;
+            }
+            Ok(())
+        });
+        finished.map_err(|(place, unusable)| batches.error(&place, unusable))
+    }
+}
+
+/// The records of a segment before and after.
+#[derive(Debug, Default)]
+struct Counts {
+    records_before: u64,
+    records_after: u64,
+}
+
+impl Counts {
+    fn add(&mut self, remains: &Remains) {
+        self.records_before += remains.records_before;
+        self.records_after += remains.records_after;
     }
 }

@@ -7,6 +7,8 @@
 
 use std::hash::{BuildHasher, RandomState};
 
+use siphasher::sip128::SipHasher13;
+
 use crate::error::{Error, Result};
 use crate::fs::prefetch;
 
@@ -19,11 +21,23 @@ const WORDS: usize = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KeyHash([u64; 2]);
 
+/// SipHash with a random key.
+#[derive(Debug)]
+struct RandomHasher(SipHasher13);
+
+impl Default for RandomHasher {
+    fn default() -> Self {
+        // random numbers of the standard library
+        let [first, second] = [(); 2].map(|()| RandomState::new().hash_one(()));
+        Self(SipHasher13::new_with_keys(first, second))
+    }
+}
+
 /// A hash table with linear probing. Entries are only added.
 #[derive(Debug, Default)]
 pub(crate) struct OffsetMap {
     words: Vec<u64>,
-    hashers: [RandomState; 2],
+    hasher: RandomHasher,
     len: usize,
     max_len: usize,
 }
@@ -43,7 +57,7 @@ impl OffsetMap {
         }
         let needed = usize::try_from(max_keys).unwrap_or(usize::MAX).min(max_len);
         let slots = needed.saturating_mul(10).div_ceil(9) + 1;
-        Ok(Self { words: vec![0; slots * WORDS], hashers: Default::default(), len: 0, max_len })
+        Ok(Self { words: vec![0; slots * WORDS], hasher: RandomHasher::default(), len: 0, max_len })
     }
 
     /// An empty map for [`OffsetMap::put_growing`].
@@ -99,7 +113,8 @@ impl OffsetMap {
     /// The hash of a key, for [`OffsetMap::put_hashed`].
     #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> KeyHash {
-        KeyHash(self.hashers.each_ref().map(|hasher| hasher.hash_one(key)))
+        let hash = self.hasher.0.hash(key);
+        KeyHash([hash.h1, hash.h2])
     }
 
     /// Loads the entry of a hash into the caches. Most entries of a large map are in no cache, and several can be loaded at a time.

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use super::arguments::{self, optional, wrong_type};
+use super::arguments::{self, Defaulted, LEFT_OUT, optional, positive, wrong_type};
 use super::config::config_of;
 use super::log::PyLog;
 use super::value_class::{value_class, wrapped};
@@ -44,27 +44,33 @@ value_class! {
 pub(super) fn options_of(
     now: Option<&Bound<'_, PyAny>>,
     dedupe_buffer_bytes: Option<&Bound<'_, PyAny>>,
+    threads: &Defaulted<'_, '_>,
 ) -> PyResult<CompactionOptions> {
     let default = CompactionOptions::default();
-    let bytes = optional("dedupe_buffer_bytes", dedupe_buffer_bytes, arguments::positive)?;
+    let bytes = optional("dedupe_buffer_bytes", dedupe_buffer_bytes, positive)?;
     Ok(CompactionOptions {
         now: optional("now", now, arguments::time)?,
         dedupe_buffer_bytes: bytes.unwrap_or(default.dedupe_buffer_bytes),
+        threads: threads.or("threads", default.threads, positive)?,
     })
 }
 
 #[doc = stub_doc!(plan_compaction)]
 #[pyfunction]
-#[pyo3(signature = (log, config=None, now=None, dedupe_buffer_bytes=None))]
+#[pyo3(
+    signature = (log, config=None, now=None, dedupe_buffer_bytes=None, threads=LEFT_OUT),
+    text_signature = "(log, config=None, now=None, dedupe_buffer_bytes=None, threads=1)"
+)]
 pub(super) fn plan_compaction(
     py: Python<'_>,
     log: &Bound<'_, PyAny>,
     config: Option<&Bound<'_, PyAny>>,
     now: Option<&Bound<'_, PyAny>>,
     dedupe_buffer_bytes: Option<&Bound<'_, PyAny>>,
+    threads: Defaulted<'_, '_>,
 ) -> PyResult<PyCompaction> {
     let log = log.cast::<PyLog>().map_err(|_| wrong_type("log", "a Log", log))?;
     let config = config_of(config)?;
-    let options = options_of(now, dedupe_buffer_bytes)?;
+    let options = options_of(now, dedupe_buffer_bytes, &threads)?;
     log.get().read(py, |log| plan(&log, &config, &options)).map(Into::into)
 }

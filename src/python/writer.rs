@@ -385,14 +385,18 @@ impl PyLogWriter {
     }
 
     #[doc = stub_doc!(LogWriter.compact)]
-    #[pyo3(signature = (now=None, dedupe_buffer_bytes=None))]
+    #[pyo3(
+        signature = (now=None, dedupe_buffer_bytes=None, threads=LEFT_OUT),
+        text_signature = "($self, now=None, dedupe_buffer_bytes=None, threads=1)"
+    )]
     fn compact(
         &self,
         py: Python<'_>,
         now: Option<&Bound<'_, PyAny>>,
         dedupe_buffer_bytes: Option<&Bound<'_, PyAny>>,
+        threads: Defaulted<'_, '_>,
     ) -> PyResult<PyCompaction> {
-        let options = compaction::options_of(now, dedupe_buffer_bytes)?;
+        let options = compaction::options_of(now, dedupe_buffer_bytes, &threads)?;
         Ok(self.remove_with(py, Call::without_appends("compact"), |writer| writer.compact(&options))?.into())
     }
 

@@ -88,8 +88,7 @@ const MAX_LOOKUP_READ: usize = 64 << 10;
 /// Bytes that a scan reads at a time if the file is not mapped.
 pub(crate) const SCAN_READ: usize = 1 << 20;
 /// Bytes that a pass over all checksums reads at a time: they are in the processor's second cache when the checksums are computed.
-#[cfg(feature = "inspect")]
-const CHECKSUM_READ: usize = 256 << 10;
+pub(crate) const CHECKSUM_READ: usize = 256 << 10;
 
 /// The names of a segment's files in the directory. They have the suffix `.swap` if a committed replacement was not
 /// renamed yet.

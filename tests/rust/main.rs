@@ -42,6 +42,7 @@ mod cleaner {
     mod properties;
     mod ranges;
     mod rules;
+    mod threads;
     mod transactions;
 }
 mod config {

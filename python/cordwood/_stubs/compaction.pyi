@@ -79,7 +79,11 @@ class CompactedSegment:
         """The number of its records that remain."""
 
 def plan_compaction(
-    log: Log, config: Settings | None = None, now: Time | None = None, dedupe_buffer_bytes: int | None = None
+    log: Log,
+    config: Settings | None = None,
+    now: Time | None = None,
+    dedupe_buffer_bytes: int | None = None,
+    threads: int = 1,
 ) -> Compaction:
     """Return what `LogWriter.compact` would do to a log with these settings. Nothing is changed.
 

@@ -46,6 +46,7 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
     properties: Annotated[Path | None, PROPERTIES] = None,
     now: Annotated[str | None, typer.Option(help=f"The time against which ages are measured: {FORMS}.")] = None,
     memory: Annotated[int | None, _MEMORY] = None,
+    threads: Annotated[int, typer.Option(min=1, help="How many threads decompress and compress batches.")] = 1,
     yes: Annotated[bool, _YES] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
@@ -64,7 +65,7 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
     \b
     cordwood compact profiles-0                                      print what would remain
     cordwood compact profiles-0 --set min.cleanable.dirty.ratio=0 --yes
-    cordwood compact profiles-0 --properties topic.properties --yes
+    cordwood compact profiles-0 --properties topic.properties --threads 4 --yes
     """  # noqa: D301
     implied = [] if properties is not None else ["cleanup.policy=compact"]
     config = settings(properties, [*implied, *(assignments or [])])
@@ -73,11 +74,11 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
     with elapsed(f"compacting {path}" if yes else f"reading {path}"):
         if yes:
             with LogWriter(path, config=config) as writer:
-                passes = [writer.compact(now_ms, memory)]
+                passes = [writer.compact(now_ms, memory, threads)]
                 while passes[-1].is_due and not passes[-1].is_complete:
-                    passes.append(writer.compact(now_ms, memory))
+                    passes.append(writer.compact(now_ms, memory, threads))
         else:
-            passes = [plan_compaction(log, config, now_ms, memory)]
+            passes = [plan_compaction(log, config, now_ms, memory, threads)]
             # the error with which a log is not opened for writing
             LogWriter.plan_recovery(path, config=config)
     if json:

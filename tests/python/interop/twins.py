@@ -116,7 +116,7 @@ def done(writer: cw.LogWriter, step: Step) -> cw.Appended | cw.Compaction | None
         case "retain":
             writer.apply_retention(now=step["now"])
         case "compact":
-            return writer.compact(now=step["now"], dedupe_buffer_bytes=step["bytes"])
+            return writer.compact(now=step["now"], dedupe_buffer_bytes=step["bytes"], threads=2)
         case other:
             raise AssertionError(other)
     return None

@@ -140,7 +140,9 @@ impl Case {
     }
 
     pub(super) fn compact_at(&mut self, now: i64, bytes: usize) -> Compaction {
-        self.writer.compact(&CompactionOptions { now: Some(now), dedupe_buffer_bytes: bytes }).unwrap()
+        let options =
+            CompactionOptions { now: Some(now), dedupe_buffer_bytes: bytes, ..CompactionOptions::default() };
+        self.writer.compact(&options).unwrap()
     }
 
     pub(super) fn compact(&mut self) -> Compaction {

@@ -17,7 +17,7 @@ use crate::support::partition::file_name;
 use crate::support::reading::folder;
 
 const FAR: i64 = i32::MAX as i64;
-const OPTIONS: CompactionOptions = CompactionOptions { now: Some(NOW), dedupe_buffer_bytes: ALL };
+const OPTIONS: CompactionOptions = CompactionOptions { now: Some(NOW), dedupe_buffer_bytes: ALL, threads: 1 };
 
 /// `testSizeTrimmedForPreallocatedAndCompactedTopic`.
 #[test]

@@ -162,13 +162,14 @@ impl Run {
 
     fn compact(&mut self, bytes: usize) -> Compaction {
         let now = Some((self.options.clock)());
-        let options = CompactionOptions { now, dedupe_buffer_bytes: bytes };
+        let options = CompactionOptions { now, dedupe_buffer_bytes: bytes, threads: 1 };
+        let threaded = CompactionOptions { threads: 2, ..options };
         let before = self.latest();
         let all_before = self.read(IsolationLevel::ReadUncommitted);
         let committed_before = self.read(IsolationLevel::ReadCommitted);
         let end = self.writer.log_end_offset();
         let log = self.writer.reader().unwrap();
-        let planned = plan_compaction(&log, &self.options.config, &options).unwrap();
+        let planned = plan_compaction(&log, &self.options.config, &threaded).unwrap();
         // after a truncation that removed the marker of an aborted transaction, the log may no longer show where that began
         let is_known = log.last_stable_offset().unwrap() == self.writer.last_stable_offset();
         let compaction = self.writer.compact(&options).unwrap();

@@ -296,7 +296,7 @@ fn run(seeds: std::ops::Range<u64>, random: u64) -> (Tally, usize) {
             let now = Some(NOW + round * (RETENTION_MS + 1));
             let compaction = rig.compact(
                 &mut history,
-                CompactionOptions { now, dedupe_buffer_bytes: bytes },
+                CompactionOptions { now, dedupe_buffer_bytes: bytes, threads: 1 },
                 &format!("seed {seed} round {round}"),
             );
             emptied += compaction.segments.iter().filter(|segment| segment.records_after == 0).count();
@@ -347,7 +347,7 @@ fn no_failed_operation_of_a_compaction_costs_a_last_value() {
             let before = rig.read(&history.disk.shown().files()).unwrap();
             let end = history.writer.log_end_offset();
             history.disk.set_fault(Some(Fault { at, kind, forever }));
-            let options = CompactionOptions { now: Some(NOW), dedupe_buffer_bytes: BYTES[2] };
+            let options = CompactionOptions { now: Some(NOW), dedupe_buffer_bytes: BYTES[2], threads: 1 };
             let compacted = history.writer.compact(&options);
             let is_over = history.disk.fault_is_over();
             history.disk.set_fault(None);

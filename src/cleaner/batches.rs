@@ -1,0 +1,116 @@
+//! The batches of a segment, as the parts of a pass read them: without damage, or not at all.
+
+use crate::error::{Error, Malformed, Result};
+use crate::log::Log;
+use crate::segment::{Batch, CHECKSUM_READ, Damage, LOOKUP_READ, Preceding, Segment, Step, Walk};
+
+/// Of which batches the bytes are read, and the checksums verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BytesOf {
+    AllBatches,
+    Markers,
+}
+
+/// A batch, and the state of the log before it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) batch: Batch,
+    before: Option<Preceding>,
+}
+
+/// Why a batch cannot be used.
+#[derive(Debug)]
+pub(super) enum Unusable {
+    Malformed(Malformed),
+    Error(Box<Error>),
+}
+
+impl From<Malformed> for Unusable {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed(malformed)
+    }
+}
+
+impl From<Error> for Unusable {
+    fn from(error: Error) -> Self {
+        Self::Error(Box::new(error))
+    }
+}
+
+/// The batches of a segment, in order.
+#[derive(Debug)]
+pub(super) struct SegmentBatches<'a> {
+    segment: &'a Segment,
+    log: &'a Log,
+    walk: Walk,
+    bytes_of: BytesOf,
+}
+
+impl<'a> SegmentBatches<'a> {
+    /// `leader_epoch`: that of the last batch before the segment.
+    pub(super) fn new(
+        segment: &'a Segment,
+        log: &'a Log,
+        leader_epoch: i32,
+        bytes_of: BytesOf,
+    ) -> Result<Self> {
+        let read_ahead = match bytes_of {
+            BytesOf::AllBatches => CHECKSUM_READ,
+            // from one header to the next, unless batches are small
+            BytesOf::Markers => LOOKUP_READ,
+        };
+        Ok(Self { segment, log, walk: segment.walk(leader_epoch, read_ahead)?, bytes_of })
+    }
+
+    /// The next batch; `None` after the last.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] at damage; [`Error::UnsupportedFormat`]; [`Error::Io`]; [`Error::Interrupted`].
+    pub(super) fn next(&mut self) -> Result<Option<Place>> {
+        self.log.options().interrupt.check()?;
+        let before = self.walk.before;
+        let step = match self.bytes_of {
+            BytesOf::AllBatches => self.walk.step_through()?,
+            BytesOf::Markers => self.walk.step_reading(|batch| batch.header.is_control())?,
+        };
+        let place = match step {
+            Step::End => return Ok(None),
+            Step::Damage(damage) => return Err(self.damaged(&damage)?),
+            Step::Batch(batch) => Place { batch, before },
+        };
+        if self.bytes_of == BytesOf::Markers
+            && place.batch.header.is_control()
+            && let Err(malformed) = self.walk.verify(&place.batch)?
+        {
+            return Err(self.error(&place, malformed.into()));
+        }
+        Ok(Some(place))
+    }
+
+    /// The bytes of a batch, whose checksum was verified if its bytes are read.
+    pub(super) fn bytes(&mut self, place: &Place) -> Result<&[u8]> {
+        self.walk.bytes(&place.batch)
+    }
+
+    /// The leader epoch after the batch returned last.
+    pub(super) fn leader_epoch(&self) -> i32 {
+        self.walk.before.map_or(-1, |before| before.leader_epoch)
+    }
+
+    /// The error of a batch that cannot be used, which may be one before the last.
+    pub(super) fn error(&mut self, place: &Place, why: Unusable) -> Error {
+        match why {
+            Unusable::Error(error) => *error,
+            Unusable::Malformed(malformed) => {
+                let damage = self.walk.reject(&place.batch, place.before, malformed);
+                self.damaged(&damage).unwrap_or_else(|error| error)
+            }
+        }
+    }
+
+    fn damaged(&mut self, damage: &Damage) -> Result<Error> {
+        let span = self.segment.resume(&mut self.walk, damage)?;
+        let found = span.unsupported().unwrap_or_else(|| damage.clone());
+        Ok(self.segment.corrupt(&found))
+    }
+}

@@ -1,0 +1,132 @@
+//! Compaction with several threads: the same bytes, and the same errors, as with one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use cordwood::Error;
+use cordwood::cleaner::{Compaction, CompactionOptions, plan_compaction};
+use cordwood::log::{Log, LogOptions};
+use cordwood::writer::LogWriter;
+
+use super::case::{ALL, Case, NOW, memory_for, write_segments};
+use crate::support::batches::{ABORT, BatchV2, COMMIT, Codec, Rec, crc32c};
+use crate::support::reading::folder;
+
+/// Keys, of which each has some twenty records.
+const KEYS: i64 = 900;
+const BATCHES: i64 = 640;
+/// A batch with more records than a thread takes at a time.
+const LONG: i64 = 70_000;
+
+/// 9 MiB in three segments, more than several threads take at a time: batches of all codecs, tombstones, records without a key, a batch
+/// with very many records, and transactions.
+fn log() -> Case {
+    let mut case = Case::new(|config| config.segment_bytes = 64 << 20);
+    let mut sequence = 0;
+    for number in 0..BATCHES {
+        let records = (0..30).map(|at| {
+            let random = (number * 30 + at) * 7919 % 10_007;
+            let record = Rec::at(NOW + number);
+            let record = if random % 50 == 0 { record } else { record.key((random % KEYS).to_string()) };
+            if random % 17 == 0 { record } else { record.value(noise(number * 30 + at)) }
+        });
+        let codec = Codec::ALL[number as usize % Codec::ALL.len()];
+        let batch = case.batch().codec(codec).records(records);
+        if number % 5 == 0 {
+            case.put(&batch.transaction(9, 0, sequence));
+            sequence += 30;
+        } else {
+            case.put(&batch);
+        }
+        if number % 20 == 19 {
+            case.end(if number % 40 == 39 { ABORT } else { COMMIT }, 9);
+        }
+        if number == BATCHES / 2 {
+            let records = (0..LONG).map(|at| Rec::at(NOW).key((at % KEYS).to_string()).value("v"));
+            case.put(&case.batch().records(records));
+        }
+        if number % 250 == 249 {
+            case.roll();
+        }
+    }
+    case.roll();
+    case.writer.close().unwrap();
+    case
+}
+
+/// 400 bytes that no codec compresses well.
+fn noise(seed: i64) -> Vec<u8> {
+    let mut state = seed.cast_unsigned().wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()
+    };
+    std::iter::repeat_with(next).take(50).flatten().collect()
+}
+
+fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    let named = entries.map(|entry| (entry.file_name().into_string().unwrap(), entry.path()));
+    let segments = named.filter(|(name, _)| name.len() > 20 && name.starts_with('0'));
+    segments.map(|(name, path)| (name, fs::read(path).unwrap())).collect()
+}
+
+/// The passes over a copy of the log until it is clean, and its files.
+fn compacted(case: &Case, bytes: usize, threads: usize) -> (Vec<Compaction>, BTreeMap<String, Vec<u8>>) {
+    let folder = folder();
+    let directory = folder.path().join("orders-0");
+    fs::create_dir(&directory).unwrap();
+    for (name, bytes) in files(&case.path()) {
+        fs::write(directory.join(name), bytes).unwrap();
+    }
+    let mut writer = LogWriter::open(&directory, &case.options).unwrap();
+    let options = CompactionOptions { now: Some(NOW), dedupe_buffer_bytes: bytes, threads };
+    let mut passes = vec![writer.compact(&options).unwrap()];
+    while !passes.last().unwrap().is_complete() {
+        passes.push(writer.compact(&options).unwrap());
+    }
+    writer.close().unwrap();
+    (passes, files(&directory))
+}
+
+#[test]
+fn the_files_do_not_depend_on_the_number_of_threads() {
+    let case = log();
+    // room for all keys, and for fewer, so that there are several passes
+    for bytes in [ALL, memory_for(KEYS as usize - 5)] {
+        let one = compacted(&case, bytes, 1);
+        assert_eq!(one.0.len() > 1, bytes != ALL, "{} passes", one.0.len());
+        for threads in if bytes == ALL { vec![2, 5] } else { vec![3] } {
+            assert!(compacted(&case, bytes, threads) == one, "{threads} threads, {bytes} bytes");
+        }
+    }
+}
+
+#[test]
+fn a_batch_with_a_broken_record_is_the_same_error_with_any_number_of_threads() {
+    let batch = |offset| BatchV2::new(offset).record(Rec::at(NOW).key("k").value(noise(offset).repeat(10)));
+    let mut batches: Vec<_> = (0..600).map(|offset| batch(offset).build()).collect();
+    // the length of a record, with a checksum that matches; 300 batches are more than a thread takes at a time
+    for broken in [250, 450, 550] {
+        let bytes = &mut batches[broken].bytes;
+        bytes[61] ^= 1;
+        let crc = crc32c(&bytes[21..]);
+        bytes[17..21].copy_from_slice(&crc.to_be_bytes());
+    }
+    let folder = folder();
+    let path = write_segments(folder.path(), &[(0, batches), (600, vec![batch(600).build()])]);
+    let log = Log::open(path, LogOptions::default()).unwrap();
+    let config = Case::new(|_| ()).options.config;
+    let error = |threads| {
+        let options = CompactionOptions { now: Some(NOW), dedupe_buffer_bytes: ALL, threads };
+        plan_compaction(&log, &config, &options).unwrap_err()
+    };
+    let one = error(1);
+    assert!(matches!(&one, Error::Corrupt { place, .. } if place.offset == Some(250)), "{one}");
+    for threads in [2, 3] {
+        assert_eq!(error(threads).to_string(), one.to_string());
+    }
+}
