@@ -1,6 +1,6 @@
 //! The state of one producer.
 
-use std::collections::VecDeque;
+use smallvec::SmallVec;
 
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::control::EndMarker;
@@ -60,8 +60,8 @@ pub struct ProducerEntry {
     pub last_timestamp: i64,
     /// The first offset of its open transaction.
     pub open_transaction: Option<i64>,
-    /// Its last batches in this epoch, the latest last: at most 5, and at most one from a snapshot.
-    batches: VecDeque<SequenceRange>,
+    /// Its last batches in this epoch, the latest last: at most 5, and at most one from a snapshot, which takes no memory of its own.
+    batches: SmallVec<[SequenceRange; 1]>,
 }
 
 impl ProducerEntry {
@@ -73,7 +73,7 @@ impl ProducerEntry {
             coordinator_epoch: -1,
             last_timestamp: -1,
             open_transaction: None,
-            batches: VecDeque::new(),
+            batches: SmallVec::new(),
         }
     }
 
@@ -84,7 +84,7 @@ impl ProducerEntry {
 
     /// Its last batch in this epoch; `None` if only a marker has this epoch.
     pub fn last_batch(&self) -> Option<&SequenceRange> {
-        self.batches.back()
+        self.batches.last()
     }
 
     /// Whether the producer is forgotten at `now`, ms since the epoch: it has no open transaction, and its last batch or marker is
@@ -143,7 +143,7 @@ impl ProducerEntry {
     ///
     /// *Source*: `ProducerStateEntry.withProducerIdAndBatchMetadata`.
     pub(super) fn without_batches(&self) -> Self {
-        Self { batches: VecDeque::new(), ..*self }
+        Self { batches: SmallVec::new(), ..*self }
     }
 
     /// Adds the batches of an append. `next`: the producer after it, with these batches only.
@@ -167,9 +167,9 @@ impl ProducerEntry {
     fn push(&mut self, batch: SequenceRange) {
         if self.batches.len() == MAX_BATCHES - usize::from(seeded_bugs::is(SeededBug::FourBatchesRemembered))
         {
-            self.batches.pop_front();
+            self.batches.remove(0);
         }
-        self.batches.push_back(batch);
+        self.batches.push(batch);
     }
 
     /// With another epoch, sequences start again.

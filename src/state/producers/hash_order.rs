@@ -5,6 +5,8 @@
 //! doubled. From nine keys on it is a tree (`tree_bin`), which orders them differently; but a map with fewer than 64 bins doubles
 //! them instead. A key that `computeIfAbsent` adds is the first of its bin, which is a tree from eight keys on.
 
+use smallvec::SmallVec;
+
 use super::tree_bin::TreeBin;
 
 /// The number of bins with the first key.
@@ -28,14 +30,17 @@ pub(super) struct HashOrder {
     len: usize,
 }
 
+type Keys = SmallVec<[i64; 1]>;
+
 #[derive(Debug, Clone)]
 enum Bin {
-    List(Vec<i64>),
+    /// Most bins have at most one key, which takes no memory of its own.
+    List(Keys),
     Tree(Box<TreeBin>),
 }
 
 impl Bin {
-    const EMPTY: Self = Self::List(Vec::new());
+    const EMPTY: Self = Self::List(SmallVec::new_const());
 
     fn keys(&self) -> impl Iterator<Item = i64> + '_ {
         let (list, tree) = match self {
@@ -59,7 +64,7 @@ impl HashOrder {
         if self.bins.is_empty() {
             self.bins.resize(INITIAL_BINS, Bin::EMPTY);
         }
-        self.add(key, MAX_LIST, Vec::push);
+        self.add(key, MAX_LIST, Keys::push);
         if self.len > self.bins.len() / 4 * 3 {
             self.double();
         }
@@ -79,7 +84,7 @@ impl HashOrder {
     }
 
     /// `max_list`: the largest number of keys in the bin that does not make it a tree.
-    fn add(&mut self, key: i64, max_list: usize, add: fn(&mut Vec<i64>, i64)) {
+    fn add(&mut self, key: i64, max_list: usize, add: fn(&mut Keys, i64)) {
         let number = self.bin_of(key);
         let has_trees = self.bins.len() >= MIN_BINS_WITH_TREES;
         let mut is_long = false;
@@ -143,7 +148,11 @@ impl HashOrder {
         for bin in &mut self.bins {
             let is_low = |key: &i64| hash(*key) & bit == 0;
             let moved = match bin {
-                Bin::List(keys) => Bin::List(keys.extract_if(.., |key| !is_low(key)).collect()),
+                Bin::List(keys) => {
+                    let high = keys.iter().copied().filter(|key| !is_low(key)).collect();
+                    keys.retain(|key| is_low(key));
+                    Bin::List(high)
+                }
                 Bin::Tree(tree) => {
                     let (low, high): (Vec<_>, Vec<_>) = tree.keys().partition(is_low);
                     if high.is_empty() {
@@ -166,7 +175,7 @@ impl HashOrder {
 /// One half of a tree bin that was split.
 fn part_of_tree(keys: Vec<i64>) -> Bin {
     if keys.len() <= MAX_LIST_AFTER_SPLIT {
-        Bin::List(keys)
+        Bin::List(keys.into())
     } else {
         Bin::Tree(Box::new(TreeBin::new(&keys)))
     }

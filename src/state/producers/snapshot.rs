@@ -50,16 +50,25 @@ impl ProducerSnapshot {
             return Err((6, Malformed::new(expected, format!("{count} entries"))));
         }
         let mut snapshot = Self { entries: Vec::with_capacity(entries.len() / ENTRY) };
-        let mut ids = std::collections::HashSet::with_capacity(entries.len() / ENTRY);
-        for (number, bytes) in (0_u64..).zip(entries.chunks_exact(ENTRY)) {
-            let entry = decode_entry(bytes);
-            if !ids.insert(entry.producer_id) {
-                let found = format!("producer id {} twice", entry.producer_id);
-                return Err((10 + 46 * number, Malformed::new("an entry for each producer", found)));
+        snapshot.entries.extend(entries.chunks_exact(ENTRY).map(decode_entry));
+        match snapshot.repeated() {
+            Some((number, id)) => {
+                let found = format!("producer id {id} twice");
+                let position = (ENTRIES + ENTRY * number) as u64;
+                Err((position, Malformed::new("an entry for each producer", found)))
             }
-            snapshot.entries.push(entry);
+            None => Ok(snapshot),
         }
-        Ok(snapshot)
+    }
+
+    /// The first entry whose producer has an entry before it, and the producer's id.
+    fn repeated(&self) -> Option<(usize, i64)> {
+        let ids = self.entries.iter().map(|entry| entry.producer_id);
+        let mut sorted: Vec<_> = ids.zip(0..).collect();
+        sorted.sort_unstable();
+        let pairs = sorted.iter().zip(sorted.iter().skip(1));
+        let repeated = pairs.filter(|((id, _), (next, _))| id == next);
+        repeated.map(|(_, (id, number))| (*number, *id)).min()
     }
 
     /// The size of the snapshot at the start of `bytes`, from its number of entries; at most their length.

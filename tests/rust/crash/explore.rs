@@ -21,6 +21,8 @@ pub struct Bounds {
     pub length: usize,
     /// The number of random sets of survivors at each point.
     pub random: u64,
+    /// Of the sequences of the maximum length, one of so many is explored; of shorter ones all.
+    pub one_of: usize,
 }
 
 pub const MODES: [FlushMode; 4] = [
@@ -138,8 +140,10 @@ fn seed(setup: Setup, sequence: &[Op], number: usize) -> u64 {
 
 /// Runs the whole exploration on several threads.
 pub fn explore(setups: &[Setup], bounds: Bounds, threads: usize) -> (Tally, usize) {
-    let work: Vec<_> = (0..=bounds.length)
+    let longest = sequences(bounds.length).into_iter().step_by(bounds.one_of);
+    let work: Vec<_> = (0..bounds.length)
         .flat_map(sequences)
+        .chain(longest)
         .flat_map(|sequence| setups.iter().map(move |setup| (*setup, sequence.clone())))
         .collect();
     let (next, images, pairs) = (AtomicUsize::new(0), Seen::new(), Seen::new());
@@ -167,19 +171,24 @@ pub fn explore(setups: &[Setup], bounds: Bounds, threads: usize) -> (Tally, usiz
 
 #[test]
 fn nothing_acknowledged_is_lost_in_any_short_sequence() {
-    let (tally, distinct) = explore(&setups(), Bounds { length: 2, random: 4 }, 2);
+    let (tally, distinct) = explore(&setups(), Bounds { length: 2, random: 4, one_of: 1 }, 2);
     println!("{distinct} distinct of {}", tally.counts());
     tally.assert_none();
     assert!(distinct > 5_000, "{distinct} distinct images");
 }
 
-/// The exploration for the guarantees, which prints their figures. It takes minutes; `make guarantees` runs it.
+/// Of the sequences of four operations, one of so many is explored for the guarantees: all of them would take a day. The number has no
+/// factor in common with that of the operations, so that each of them is at each place.
+const SAMPLE: usize = 31;
+
+/// The exploration for the guarantees, which prints their figures. It takes half an hour; `make guarantees` runs it.
 #[test]
 #[ignore = "takes minutes; `make guarantees` runs it"]
-fn nothing_acknowledged_is_lost_in_any_sequence_of_four() {
+fn nothing_acknowledged_is_lost_in_sequences_of_up_to_four() {
     let began = std::time::Instant::now();
     let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-    let (tally, distinct) = explore(&setups(), Bounds { length: 4, random: 256 }, threads);
+    let bounds = Bounds { length: 4, random: 32, one_of: SAMPLE };
+    let (tally, distinct) = explore(&setups(), bounds, threads);
     println!(
         "{{\"rig\": \"crash states\", \"images\": {}, \"distinct\": {distinct}, \"judged\": {}, \"lost\": {}, \"invented\": {}, \
          \"unopened\": {}, \"unstable\": {}, \"not_kept\": {}, \"misread\": {}, \"nested\": {}, \"logs_read\": {}, \"seconds\": {}}}",

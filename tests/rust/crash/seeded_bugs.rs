@@ -29,7 +29,7 @@ fn is_caught(bug: SeededBug, rig: impl Fn() -> Tally) {
 }
 
 fn short_sequences() -> Tally {
-    explore(&setups(), Bounds { length: 2, random: 2 }, 1).0
+    explore(&setups(), Bounds { length: 2, random: 2, one_of: 1 }, 1).0
 }
 
 /// Those on one log.
@@ -37,7 +37,7 @@ fn short_sequences_after(before: Before) -> Tally {
     let is_one =
         |setup: &Setup| setup.before == before && [FlushMode::Always, FlushMode::None].contains(&setup.flush);
     let setups: Vec<_> = setups().into_iter().filter(is_one).collect();
-    explore(&setups, Bounds { length: 2, random: 2 }, 1).0
+    explore(&setups, Bounds { length: 2, random: 2, one_of: 1 }, 1).0
 }
 
 fn histories() -> Tally {

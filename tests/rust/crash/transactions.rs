@@ -92,13 +92,14 @@ pub fn check(recovered: &Recovered, batches: &[Rc<Batch>], options: &WriterOptio
     }
     // that of the transactional id; the other transactions are those of clients
     let is_ours = |batch: &&Rc<Batch>| batch.producer_id >= TRANSACTIONAL_IDS;
-    let was_open = present().rfind(is_ours).is_some_and(|last| !last.control);
+    // one of which all batches were deleted may be open
+    let was_open = present().rfind(is_ours).map(|last| !last.control);
     let end = writer.log_end_offset();
     let mut transaction = writer.transaction(TRANSACTIONAL, TransactionVersion::V2).map_err(fail)?;
-    if was_open != (writer.log_end_offset() == end + 1) {
+    if was_open.is_some_and(|was_open| was_open != (writer.log_end_offset() == end + 1)) {
         let found = writer.log_end_offset();
         return Err(format!(
-            "open: {was_open}, and the log ends at {end} before the next transaction, then at {found}"
+            "open: {was_open:?}, and the log ends at {end} before the next transaction, then at {found}"
         ));
     }
     transaction.append(&NewRecord::default()).map_err(fail)?;
