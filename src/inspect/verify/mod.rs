@@ -29,6 +29,7 @@ mod journal;
 mod offset_entries;
 mod partition;
 mod records;
+mod restarts;
 mod rule;
 mod run;
 mod segment;

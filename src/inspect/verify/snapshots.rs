@@ -1,12 +1,14 @@
 //! Producer snapshots, compared with the states of the producers that the batches of the log give.
 //!
 //! A producer whose batches were all deleted, or that is expired, cannot be compared, nor can anything in a compacted log. A producer
-//! with an open transaction does not expire. Nothing after damage is compared, because the damage hides batches.
+//! with an open transaction does not expire. One that was forgotten and has written since is known by its later batches only
+//! ([`Restarts`]). Nothing after damage is compared, because the damage hides batches.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use super::finding::Finding;
+use super::restarts::Restarts;
 use super::rule::{Rule, Severity};
 use super::stable_limits::StableLimits;
 use super::summary::Summary;
@@ -74,6 +76,7 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
         let mut replay = Replay {
             log,
             states: ProducerStates::default(),
+            restarts: Restarts::new(log.log_start_offset()),
             snapshots,
             findings,
             is_whole: summaries.first().is_some_and(|first| first.first_offset == Some(0)),
@@ -126,6 +129,7 @@ fn beyond_end(
 struct Replay<'a> {
     log: &'a Log,
     states: ProducerStates,
+    restarts: Restarts,
     /// The snapshots that were not compared yet, by offset.
     snapshots: BTreeMap<i64, (String, ProducerSnapshot)>,
     findings: Vec<Finding>,
@@ -181,6 +185,7 @@ impl Replay<'_> {
         end: u64,
         path: std::path::PathBuf,
     ) -> bool {
+        self.restarts.add(header, marker, self.states.get(header.producer_id));
         let malformed = match self.states.append(header, marker) {
             Ok(ended) => {
                 if let Some(ended) = &ended {
@@ -214,7 +219,8 @@ impl Replay<'_> {
             });
             // one finding a snapshot: the rest of it is rebuilt too
             self.findings.extend(wrong.or_else(|| {
-                let lost = lost_transaction(&snapshot, self.states.iter())?;
+                let known = self.states.iter().filter(|known| !self.restarts.is_deleted(known.producer_id));
+                let lost = lost_transaction(&snapshot, known)?;
                 let found = format!("no entry of producer {}", lost.producer_id);
                 Some(new(format!("{}, from the batches", shown(lost)), found))
             }));
@@ -230,13 +236,17 @@ impl Replay<'_> {
         };
         let first = self.log.segments().first().map_or(0, |first| first.base_offset());
         let is_open_known = entry.open_transaction.is_none_or(|open| open >= first);
-        let open_differs = is_open_known && known.open_transaction != entry.open_transaction;
+        let open_differs = is_open_known
+            && known.open_transaction != entry.open_transaction
+            && !self.restarts.may_begin(entry);
         let is_same = known.producer_epoch == entry.producer_epoch
             && (known.coordinator_epoch == entry.coordinator_epoch
-                || known.coordinator_epoch < 0 && !self.is_whole)
+                || known.coordinator_epoch < 0 && !self.is_whole
+                || self.restarts.may_lack_marker(entry))
             && known.last_timestamp == entry.last_timestamp
             && (known.last_batch() == entry.last_batch()
                 || known.last_batch().is_none() && !self.is_whole
+                || self.restarts.may_lack_batch(entry)
                 || same_batch(known, entry));
         if is_same && !open_differs {
             return None;

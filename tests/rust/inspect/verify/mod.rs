@@ -3,6 +3,7 @@
 mod advice;
 mod corpus;
 mod flips;
+mod forgotten_producers;
 mod holes;
 mod leader_epochs;
 mod missing_offsets;
