@@ -12,6 +12,8 @@ use crate::record::BatchHeader;
 const CHUNK_BYTES: usize = 512 << 10;
 /// The records of a chunk, which bound what a thread keeps of them.
 const CHUNK_RECORDS: usize = 64 << 10;
+/// The largest batch of a chunk, bytes.
+const MAX_BATCH: u32 = 4 << 20;
 const MAX_THREADS: usize = 256;
 
 /// Chunks of batches. `J`: what is to be done with a batch; `S`: what a thread uses for that; `O`: what it makes, any number for a
@@ -36,8 +38,12 @@ struct Chunk<J, S, O, R> {
 }
 
 impl<J, S, O, R> Chunk<J, S, O, R> {
+    /// Calls `work` for the batches that have no result yet.
     fn work(&mut self, work: &impl Fn(&Place, &J, &[u8], (&mut S, &mut Vec<O>)) -> Result<R, Unusable>) {
-        for (place, job, range) in &self.queued {
+        if self.results.last().is_some_and(Result::is_err) {
+            return;
+        }
+        for (place, job, range) in self.queued.iter().skip(self.results.len()) {
             let bytes = self.bytes.get(range.clone()).unwrap_or_default();
             let start = self.output.len();
             let result = work(place, job, bytes, (&mut self.scratch, &mut self.output));
@@ -107,16 +113,19 @@ where
         thread::scope(|scope| {
             let mut filled = self.chunks.iter_mut().filter(|chunk| !chunk.queued.is_empty());
             let first = filled.next();
-            let others: Vec<_> = filled.map(|chunk| scope.spawn(|| chunk.work(&work))).collect();
+            let start = |chunk| thread::Builder::new().spawn_scoped(scope, || Chunk::work(chunk, &work));
+            let others: Vec<_> = filled.map(start).collect();
             if let Some(first) = first {
                 first.work(&work);
             }
-            for other in others {
+            for other in others.into_iter().flatten() {
                 if let Err(panic) = other.join() {
                     resume_unwind(panic);
                 }
             }
         });
+        // those for which the system had no thread
+        self.chunks.iter_mut().for_each(|chunk| chunk.work(&work));
     }
 
     /// Calls `finish` for each batch in the order of the log, with what [`Rounds::work`] has returned and made. Nothing is left in the
@@ -133,10 +142,10 @@ where
     }
 }
 
-/// Whether a batch can be added to a chunk. What is kept of one with very many records, or with an unknown number, could take any
-/// memory.
+/// Whether a batch can be added to a chunk: what is kept of a very large one, or of one with an unknown number of records, could take
+/// any memory.
 pub(super) fn accepts(header: &BatchHeader) -> bool {
-    count(header).is_some_and(|count| count <= CHUNK_RECORDS)
+    header.size <= MAX_BATCH && count(header).is_some_and(|count| count <= CHUNK_RECORDS)
 }
 
 fn count(header: &BatchHeader) -> Option<usize> {
