@@ -46,6 +46,7 @@ pub(crate) use existing_log::replaced;
 #[cfg(feature = "inspect")]
 pub(crate) use quarantine::{QUARANTINE, Quarantined};
 pub(super) use scan_segment::{closed_state, scan};
+pub(super) use split::write_parts;
 pub(super) use undo::remove_directory;
 
 pub use recovery_plan::{
