@@ -169,7 +169,7 @@ impl LogWriter {
     ///
     /// A pass is due if the part of the log that was not cleaned before is larger than `min.cleanable.dirty.ratio`, or older than
     /// `max.compaction.lag.ms`. Records that are younger than `min.compaction.lag.ms` and those of open transactions are left out. Records
-    /// without a key are removed.
+    /// without a key are removed. A segment with offsets more than 2^31 - 1 above its base offset is split first.
     ///
     /// *Cost*: reads the log once, then again up to the end of the pass; writes what remains; needs disk space for the largest new
     /// segment, and the memory of the options. *Concurrency*: appends of other threads wait only while a segment is replaced.
@@ -181,6 +181,15 @@ impl LogWriter {
     /// # Source
     /// Kafka: `LogCleaner.cleanFilthiestLog`, `Cleaner.doClean`.
     pub fn compact(&mut self, options: &CompactionOptions) -> Result<Compaction> {
+        loop {
+            if let Some(compaction) = self.try_compact(options)? {
+                return Ok(compaction);
+            }
+        }
+    }
+
+    /// `None`: a segment was split, so that the pass begins again.
+    fn try_compact(&mut self, options: &CompactionOptions) -> Result<Option<Compaction>> {
         let Cleanable { log, directory, config, last_stable_offset, first_dirty_offset, now } =
             self.cleanable(options.now)?;
         refuse_other_policy(&config)?;
@@ -190,7 +199,7 @@ impl LogWriter {
             self.set_first_dirty_offset(range.first_dirty_offset)?;
         }
         if !range.is_due() {
-            return Ok(compaction);
+            return Ok(Some(compaction));
         }
         let source = Source { log: &log, config: &config, range: &range, now };
         let (history, keys) = read(source, options)?;
@@ -198,6 +207,9 @@ impl LogWriter {
         if first_dirty_offset.is_none() {
             // before the first replacement: it tells readers that offsets may be missing between segments
             self.set_first_dirty_offset(range.first_dirty_offset)?;
+        }
+        if self.split_overflowed(&log, keys.end_offset(), &history.aborted)? {
+            return Ok(None);
         }
         let mut pass = Pass::new(source, &history, &keys, options.threads)?;
         for group in range.groups(&log, &config, keys.end_offset())? {
@@ -208,7 +220,7 @@ impl LogWriter {
             compaction.segments.extend(cleaned);
         }
         self.set_first_dirty_offset(compaction.end_offset)?;
-        Ok(compaction)
+        Ok(Some(compaction))
     }
 }
 

@@ -75,8 +75,8 @@ impl<'a> Output<'a> {
             i32::try_from(self.size()).is_ok() && is_relative(header.last_offset, self.base_offset);
         if !is_within {
             let found = format!(
-                "{} bytes, up to offset {}, in the segment at offset {} (if its own offsets are more than 2^31 - 1 above that: \
-                 remove its .index and open the log again, which splits it)",
+                "{} bytes, up to offset {}, in the segment at offset {} (if its own offsets are more than 2^31 - 1 above that, \
+                 a compaction splits it first, which a plan does not do)",
                 self.size(),
                 header.last_offset,
                 self.base_offset

@@ -31,6 +31,7 @@ use super::writer_options::Given;
 use super::{arrow_import, async_append, copy};
 use crate::arrow::append_stream;
 use crate::error::{Error, Result};
+use crate::state::producers::ProducerEntry;
 use crate::writer::{
     Appended, Appender, FlushMode, LogWriter, RecoveryPlan, TransactionVersion, WriterOptions,
 };
@@ -40,6 +41,9 @@ value_class! {
     repr { first_offset: i64, last_offset: i64, max_timestamp: i64, durable: bool }
     more { is_duplicate: bool }
 }
+
+/// A producer's id and epoch, and the first and last offset of its open transaction.
+type OpenTransaction = (i64, i16, Option<i64>, Option<i64>);
 
 #[doc = stub_doc!(LogWriter)]
 #[pyclass(frozen, module = "cordwood", name = "LogWriter")]
@@ -153,6 +157,19 @@ impl PyLogWriter {
         let options =
             WriterOptions { config: config_of(config)?, interrupt: SIGNALS, ..WriterOptions::default() };
         enter(py, || LogWriter::plan_recovery(path, &options)).map(Into::into)
+    }
+
+    #[doc = stub_doc!(LogWriter._open_transactions)]
+    #[staticmethod]
+    fn _open_transactions(path: &Bound<'_, PyAny>) -> PyResult<Vec<OpenTransaction>> {
+        let (py, path) = (path.py(), arguments::path(path)?);
+        let options = WriterOptions { interrupt: SIGNALS, ..WriterOptions::default() };
+        let (_, open) = enter(py, || LogWriter::plan_opening(path, &options))?;
+        let last = |entry: &ProducerEntry| entry.last_batch().map(|batch| batch.last_offset);
+        Ok(open
+            .iter()
+            .map(|entry| (entry.producer_id, entry.producer_epoch, entry.open_transaction, last(entry)))
+            .collect())
     }
 
     #[doc = stub_doc!(LogWriter.recovery)]

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
-use super::LogWriter;
+use super::{LogWriter, recovery};
 use crate::config::LogConfig;
 use crate::error::Result;
 use crate::fs::Directory;
+use crate::index::{AbortedTransaction, encode_aborted};
 use crate::log::Log;
+use crate::segment::is_relative;
 use crate::state::cleaner_checkpoint::CleanerCheckpoint;
 use crate::state::producers::LastRecord;
 use crate::writer::partition::Partition;
@@ -54,6 +56,63 @@ impl LogWriter {
         let mut partition = self.shared.enter()?;
         let done = partition.replace_segments(replaced, is_empty);
         partition.ends.commit().or_poison(done)
+    }
+
+    /// Splits the first segment that begins below `end_offset` and has offsets more than 2^31 - 1 above its base offset, if there is
+    /// one. `log`: as [`LogWriter::cleanable`] returned it; `aborted`: its aborted transactions. Appends wait while the parts, which are
+    /// complete, are put in place.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the segment is damaged, and [`Error::Io`](crate::Error::Io) if the disk has no space
+    /// for a second copy of it, with nothing changed; as of any change.
+    ///
+    /// *Source*: `Cleaner.cleanSegments`; `UnifiedLog.splitOverflowedSegment`.
+    pub(crate) fn split_overflowed(
+        &mut self,
+        log: &Log,
+        end_offset: i64,
+        aborted: &[AbortedTransaction],
+    ) -> Result<bool> {
+        let (directory, rule) = {
+            let partition = self.shared.enter()?;
+            (partition.directory.clone(), Partition::entry_rule(&partition.config))
+        };
+        for segment in log.segments().between(0, end_offset) {
+            let base_offset = segment.base_offset();
+            // others cannot overflow
+            if is_relative(segment.upper() - 1, base_offset) {
+                continue;
+            }
+            let scanned = recovery::scan(segment, -1, None, rule, log.options().interrupt)?;
+            if let Some((damage, _)) = &scanned.cut {
+                return Err(segment.corrupt(damage));
+            }
+            if !scanned.is_overflowed(base_offset) {
+                continue;
+            }
+            let bases: Vec<_> = scanned.parts.iter().map(|part| part.base_offset).collect();
+            if let Some(first) = bases.first().filter(|first| **first > log.log_start_offset())
+                && log.segments().iter().next().is_some_and(|first| first.base_offset() == base_offset)
+            {
+                // there is no record between them, and after a crash the log must not begin above its start offset
+                self.delete_before(*first)?;
+            }
+            let ends = bases.iter().skip(1).copied().chain([segment.upper()]);
+            let indexes: Vec<_> = bases
+                .iter()
+                .zip(ends)
+                .map(|(base, end)| {
+                    let own = aborted.iter().filter(|aborted| (*base..end).contains(&aborted.last_offset));
+                    (*base, own.copied().flat_map(encode_aborted).collect())
+                })
+                .collect();
+            recovery::write_parts(&directory, base_offset, &scanned.parts, &indexes)?;
+            let mut partition = self.shared.enter()?;
+            let done = partition.replace_with_parts(base_offset, &bases);
+            partition.ends.commit().or_poison(done)?;
+            return Ok(true);
+        }
+        Ok(false)
     }
 
     /// Stores the first offset that is not cleaned. If that fails, the earlier offset remains.

@@ -61,6 +61,7 @@ use crate::record::NewRecord;
 use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::LeaderEpochs;
 pub use crate::state::partition_metadata::TopicId;
+use crate::state::producers::ProducerEntry;
 use crate::types::Interrupt;
 pub use unflushed::Unflushed;
 
@@ -176,6 +177,15 @@ impl LogWriter {
     /// # Errors
     /// As [`LogWriter::open`]; [`Error::LogNotFound`] if the directory does not exist.
     pub fn plan_recovery(path: impl AsRef<Path>, options: &WriterOptions) -> Result<RecoveryPlan> {
+        Ok(Self::plan_opening(path, options)?.0)
+    }
+
+    /// The same, and the producers with an open transaction as of the opening, by its first offset: also those whose records were all
+    /// deleted from the log start, which readers do not know.
+    pub(crate) fn plan_opening(
+        path: impl AsRef<Path>,
+        options: &WriterOptions,
+    ) -> Result<(RecoveryPlan, Vec<ProducerEntry>)> {
         let directory = Directory::open(path.as_ref(), "give the path of a partition directory")?;
         DataDirectory::refuse_itself(&directory)?;
         PartitionLocks::probe(&directory)?;

@@ -107,4 +107,23 @@ impl Partition {
         self.publish_segments();
         Ok(())
     }
+
+    /// Replaces a sealed segment with its parts, whose `.cleaned` files are complete. `parts`: their base offsets, ascending.
+    ///
+    /// *Source*: `UnifiedLog.splitOverflowedSegment`.
+    pub(super) fn replace_with_parts(&mut self, base_offset: i64, parts: &[i64]) -> Result<()> {
+        if !self.sealed.contains(&base_offset) {
+            let found = format!("{:?}", self.sealed);
+            return Err(Error::config("segments", format!("a sealed segment at {base_offset}"), found));
+        }
+        self.live.withdraw();
+        commit(&self.directory, parts, &[base_offset])?;
+        self.sealed.remove(&base_offset);
+        self.sealed.extend(parts);
+        if !parts.contains(&base_offset) {
+            self.producers.remove_snapshot(&self.directory, base_offset)?;
+        }
+        self.publish_segments();
+        Ok(())
+    }
 }

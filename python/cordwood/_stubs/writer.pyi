@@ -257,6 +257,7 @@ class LogWriter:
     def abort_transaction(self, producer_id: int) -> Appended:
         """Abort the open transaction of a producer (see `open_transactions`). Return the offset of the marker.
 
+        It may also be one whose records were all deleted from the log start, which `open_transactions` does not find.
         If a `LogWriter` gave out the producer id, its `Transaction` is fenced. A Kafka client keeps its epoch.
 
         *Errors*: `ConfigError` if the producer has no open transaction.
@@ -362,6 +363,12 @@ class LogWriter:
 
         It does not show later appends. After a truncation, and if retention has deleted a file that it had not opened,
         it raises a `LogChangedError`: call its `refresh()`, or `reader()` again.
+        """
+    @staticmethod
+    def _open_transactions(path: FilePath) -> list[tuple[int, int, int, int | None]]:
+        """Return the open transactions that the next opening would find: producer id, epoch, first and last offset.
+
+        Also those whose records were all deleted from the log start, which `open_transactions` does not find.
         """
     def _has_interrupted_call(self) -> bool:
         """Return whether a handler of a signal calls this inside a call of this writer for which others may wait."""

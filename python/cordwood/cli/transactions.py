@@ -98,7 +98,7 @@ def _abort(path: Path, producer_id: int, *, yes: bool, json: bool) -> None:
     if cordwood.classify(path).kind == "data_directory":
         raise UsageError(f"--abort needs one partition directory, found the data directory {path}")
     rows = cordwood.open_transactions(path).to_dicts()
-    row = next((row for row in rows if row["producer_id"] == producer_id), None)
+    row = next((row for row in rows if row["producer_id"] == producer_id), None) or _deleted(path, producer_id)
     if row is None:
         others = ", ".join(str(row["producer_id"]) for row in rows if row["producer_id"] is not None)
         raise NothingFoundError(
@@ -116,15 +116,23 @@ def _abort(path: Path, producer_id: int, *, yes: bool, json: bool) -> None:
     if json:
         print_json(document)
         return
-    what = (
-        f"the transaction of producer {producer_id} from offset {row['first_offset']} to {row['last_offset']}, "
-        f"{several(row['records'], 'record')}"
-    )
+    records = several(row["records"], "record") if row["records"] else "whose records were all deleted"
+    offsets = f"from offset {row['first_offset']} to {row['last_offset']}"
+    what = f"the transaction of producer {producer_id} {offsets}, {records}"
     if yes:
         print_text(f"{path}: aborted {what}; its marker is at offset {document['marker_offset']}")
     else:
         print_text(f"{path}: would abort {what}")
         print_text("nothing was written; add --yes to abort it", style="dim")
+
+
+def _deleted(path: Path, producer_id: int) -> dict[str, Any] | None:
+    """Return the open transaction of a producer whose records are all below the log start offset."""
+    for found, epoch, first_offset, last_offset in cordwood.LogWriter._open_transactions(path):  # noqa: SLF001
+        if found == producer_id:
+            names = ("producer_id", "producer_epoch", "first_offset", "last_offset", "records")
+            return dict(zip(names, (found, epoch, first_offset, last_offset, 0), strict=True))
+    return None
 
 
 def _unread(table: cordwood.Table) -> list[str]:

@@ -37,6 +37,7 @@ use crate::fs::Directory;
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::segment::remove_segment;
+use crate::state::producers::ProducerEntry;
 
 #[cfg(feature = "inspect")]
 pub(crate) use apply::finish_replacement;
@@ -45,6 +46,7 @@ pub(crate) use existing_log::replaced;
 #[cfg(feature = "inspect")]
 pub(crate) use quarantine::{QUARANTINE, Quarantined};
 pub(super) use scan_segment::{closed_state, scan};
+pub(super) use split::write_parts;
 pub(super) use undo::remove_directory;
 
 pub use recovery_plan::{
@@ -79,17 +81,24 @@ fn apply(directory: &Directory, plan: Plan, options: &WriterOptions) -> Result<P
     }
 }
 
-/// What [`open`] would change; changes nothing. Fails if the contents of the directory would make [`open`] fail.
-pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<RecoveryPlan> {
+/// What [`open`] would change, and the producers that it would find with an open transaction, by the first offset of that; changes
+/// nothing. Fails if the contents of the directory would make [`open`] fail.
+pub(super) fn plan(
+    directory: &Directory,
+    options: &WriterOptions,
+) -> Result<(RecoveryPlan, Vec<ProducerEntry>)> {
     options.check()?;
     let plan = plan::plan(directory, options)?;
-    if let Work::Recover(recovery) = plan.work
-        && recovery.replacement.is_empty()
+    let Work::Recover(recovery) = plan.work else { return Ok((plan.report, Vec::new())) };
+    if recovery.replacement.is_empty()
         && let Some(active) = recovery.segments.last()
     {
         directory.open_writable(&segment_file(active.base_offset, FileKind::Log))?;
     }
-    Ok(plan.report)
+    let producers = recovery.producers.entries();
+    let mut open: Vec<_> = producers.filter(|entry| entry.open_transaction.is_some()).cloned().collect();
+    open.sort_unstable_by_key(|entry| entry.open_transaction);
+    Ok((plan.report, open))
 }
 
 /// Removes segments. Each removal is durable before the next: a crash leaves no gap between segments.

@@ -12,7 +12,7 @@ use crate::types::{Interrupt, TimestampOffset};
 #[derive(Debug)]
 pub(in crate::writer) struct Scanned {
     /// One part; several if offsets are more than 2^31 - 1 above the base offset, which splits the segment.
-    pub(super) parts: Vec<Part>,
+    pub(in crate::writer) parts: Vec<Part>,
     /// The offset after the last batch; the base offset if there is no batch.
     pub(in crate::writer) end_offset: i64,
     /// The highest leader epoch up to the end of the segment, including earlier segments.
@@ -22,7 +22,7 @@ pub(in crate::writer) struct Scanned {
     /// Whether a batch has a producer id.
     pub(super) has_producers: bool,
     /// The damage at which the data ends, and whether no valid batch follows it; `None` if all bytes are valid.
-    pub(super) cut: Option<(Damage, bool)>,
+    pub(in crate::writer) cut: Option<(Damage, bool)>,
 }
 
 impl Scanned {
@@ -37,7 +37,7 @@ impl Scanned {
     }
 
     /// Whether the segment must be split for its indexes to refer to every offset.
-    pub(super) fn is_overflowed(&self, base_offset: i64) -> bool {
+    pub(in crate::writer) fn is_overflowed(&self, base_offset: i64) -> bool {
         self.parts.len() > 1 || self.parts.first().is_some_and(|part| part.base_offset != base_offset)
     }
 }

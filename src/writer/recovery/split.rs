@@ -26,21 +26,30 @@ pub(super) fn split(
     parts: &[Part],
     transaction_indexes: &[(i64, Vec<u8>)],
 ) -> Result<()> {
+    write_parts(directory, base_offset, parts, transaction_indexes)?;
+    let bases: Vec<_> = parts.iter().map(|part| part.base_offset).collect();
+    replacement::commit(directory, &bases, &[base_offset])
+}
+
+/// The first step of [`split`]: the parts are complete and durable, and nothing is committed. If this fails, no file remains.
+pub(in crate::writer) fn write_parts(
+    directory: &Directory,
+    base_offset: i64,
+    parts: &[Part],
+    transaction_indexes: &[(i64, Vec<u8>)],
+) -> Result<()> {
     let source = directory.open_file(&segment_file(base_offset, FileKind::Log))?;
     let written = parts
         .iter()
         .zip(transaction_indexes)
         .try_for_each(|(part, (_, transactions))| write(directory, &source, part, transactions))
         .and_then(|()| directory.sync());
-    if let Err(error) = written {
+    written.inspect_err(|_| {
         // uncommitted: the next open deletes what cannot be deleted now
         for part in parts {
             let _ = replacement::remove(directory, part.base_offset);
         }
-        return Err(error);
-    }
-    let bases: Vec<_> = parts.iter().map(|part| part.base_offset).collect();
-    replacement::commit(directory, &bases, &[base_offset])
+    })
 }
 
 fn write(directory: &Directory, source: &SystemFile, part: &Part, transactions: &[u8]) -> Result<()> {

@@ -89,6 +89,34 @@ def test_an_open_transaction_is_aborted_only_with_yes(tmp_path: Path) -> None:
     assert cordwood("transactions", partition).returncode == 1
 
 
+def test_an_open_transaction_whose_records_were_all_deleted_is_aborted(tmp_path: Path) -> None:
+    partition = tmp_path / "orders-0"
+    with cw.LogWriter(partition) as writer:
+        deleted, other = writer.transaction("deleted"), writer.transaction("other")
+        deleted.append(b"1")
+        deleted.append(b"2")
+        other.append(b"3")
+        writer.delete_before(2)
+        writer.append(b"4")
+    assert [row["producer_id"] for row in cw.open_transactions(partition).to_dicts()] == [other.producer_id]
+    files = {file.name: file.read_bytes() for file in partition.iterdir() if file.is_file()}
+    dry = cordwood("transactions", partition, "--abort", deleted.producer_id)
+    assert (dry.returncode, dry.stderr) == (0, b"")
+    what = f"the transaction of producer {deleted.producer_id} from offset 0 to 1, whose records were all deleted"
+    assert f"would abort {what}" in dry.stdout.decode()
+    assert {file.name: file.read_bytes() for file in partition.iterdir() if file.is_file()} == files
+    done = cordwood("transactions", partition, "--abort", deleted.producer_id, "--yes", "--json")
+    assert done.stderr == b""
+    document = json.loads(done.stdout)
+    assert (document["first_offset"], document["last_offset"], document["records"]) == (0, 1, 0)
+    assert (document["marker_offset"], document["dry_run"]) == (4, False)
+    again = cordwood("transactions", partition, "--abort", deleted.producer_id, "--yes")
+    assert again.returncode == 1
+    message = f"producer {deleted.producer_id} has no open transaction; producers with one: {other.producer_id}"
+    assert message in again.stderr.decode()
+    assert cw.Log(partition).last_stable_offset == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [

@@ -3,16 +3,17 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cordwood::Error;
 use cordwood::cleaner::{CompactionOptions, plan_compaction};
 use cordwood::error::SizeLimit;
+use cordwood::log::Log;
 use cordwood::types::{Interrupt, IsolationLevel};
-use cordwood::writer::LogWriter;
+use cordwood::writer::{LogWriter, WriterOptions};
 
 use super::case::{ALL, Case, NOW, write_segments};
-use crate::support::batches::{BatchV2, Built, Rec};
+use crate::support::batches::{ABORT, BatchV2, Built, Rec};
 use crate::support::partition::file_name;
 use crate::support::reading::folder;
 
@@ -102,6 +103,18 @@ fn overflowed() -> Vec<(i64, Vec<Built>)> {
     ]
 }
 
+/// Writes segments that no opening reads, because they are below the recovery point of a broker.
+fn write_recovered(parent: &Path, segments: &[(i64, Vec<Built>)]) -> PathBuf {
+    fs::write(parent.join("meta.properties"), "version=1\ncluster.id=c\nnode.id=1\n").unwrap();
+    let path = write_segments(parent, segments);
+    for (base, _) in segments {
+        fs::write(path.join(file_name(*base, "timeindex")), "").unwrap();
+    }
+    let end = segments.last().unwrap().1.last().unwrap().next_offset();
+    fs::write(parent.join("recovery-point-offset-checkpoint"), format!("0\n1\norders 0 {end}\n")).unwrap();
+    path
+}
+
 const KEPT: [i64; 10] = [1, 3, 5, 7, 0, 2, 4, 6, 8, 100];
 
 /// `testSegmentWithOffsetOverflow`. Kafka's cleaner splits the segment itself, and then begins again.
@@ -115,31 +128,36 @@ fn an_overflowed_segment_is_split_before_it_is_cleaned() {
     let is_near = |(base, next): (&i64, &i64)| next - 1 - base <= FAR;
     let bases = case.segments();
     assert!(bases.iter().zip(&bases[1..]).all(is_near), "{bases:?}");
-    // not recovered: refused, with what to do
+    let compacted = case.segments();
+    case.writer.close().unwrap();
+    // not recovered: split by the compaction, and not by its plan
     let folder = folder();
-    fs::write(folder.path().join("meta.properties"), "version=1\ncluster.id=c\nnode.id=1\n").unwrap();
-    let path = write_segments(folder.path(), &overflowed());
-    for (base, _) in overflowed() {
-        fs::write(path.join(file_name(base, "timeindex")), "").unwrap();
-    }
-    let recovered = format!("0\n1\norders 0 {}\n", 3 * FAR + 6);
-    fs::write(folder.path().join("recovery-point-offset-checkpoint"), recovered).unwrap();
+    let path = write_recovered(folder.path(), &overflowed());
     let mut writer = LogWriter::open(&path, &case.options).unwrap();
-    let before = fs::read(path.join(file_name(FAR, "log"))).unwrap();
-    match writer.compact(&OPTIONS) {
+    let reader = writer.reader().unwrap();
+    let bases = |log: &Log| log.segments().iter().map(|segment| segment.base_offset()).collect::<Vec<_>>();
+    assert_eq!(bases(&reader), [0, FAR, 3 * FAR, 3 * FAR + 5]);
+    let before = files(&path);
+    match plan_compaction(&reader, &case.options.config, &OPTIONS) {
         Err(error @ Error::RecordTooLarge { limit: SizeLimit::SegmentBytes, .. }) => {
-            assert!(error.to_string().contains("remove its .index"), "{error}");
+            assert!(error.to_string().contains("a compaction splits it first"), "{error}");
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(fs::read(path.join(file_name(FAR, "log"))).unwrap(), before);
-    writer.close().unwrap();
-    fs::remove_file(path.join(file_name(FAR, "index"))).unwrap();
-    let mut writer = LogWriter::open(&path, &case.options).unwrap();
-    writer.compact(&OPTIONS).unwrap();
+    assert_eq!(files(&path), before);
+    let compaction = writer.compact(&OPTIONS).unwrap();
+    let cleaned: Vec<_> = compaction.segments.iter().map(|segment| segment.base_offset).collect();
+    assert_eq!(cleaned, [0, FAR, 2 * FAR + 1, 3 * FAR]);
     let reader = writer.reader().unwrap();
-    assert_eq!(reader.segments().iter().filter(|segment| segment.base_offset() == 2 * FAR + 1).count(), 1);
-    assert_eq!(reader.log_end_offset().unwrap(), 3 * FAR + 6);
+    assert_eq!(bases(&reader), compacted);
+    writer.close().unwrap();
+    let of_segments = |dir: &Path| {
+        files(dir)
+            .into_iter()
+            .filter(|(name, _)| ends_in(name, &["log", "index", "timeindex"]))
+            .collect::<Vec<_>>()
+    };
+    assert!(of_segments(&path) == of_segments(&case.path()));
 }
 
 /// The files of Kafka in a directory.
@@ -206,9 +224,8 @@ fn a_compaction_that_a_crash_of_kafka_interrupted_is_undone_or_completed() {
         let kept = kept.iter().map(|(name, bytes)| ((*name).clone(), (*bytes).clone()));
         let crashed = Case::with_files(kept.chain(of(&before, old)).chain(of(&after, new)));
         assert_eq!(&crashed.keys_in_log(), expected, "{}", number + 1);
-        // files that Kafka had renamed to `.deleted` are no part of the log, and stay
         let left: Vec<_> = files(&crashed.path()).into_keys().collect();
-        let is_temporary = |name: &String| ends_in(name, &["cleaned", "swap"]);
+        let is_temporary = |name: &String| ends_in(name, &["cleaned", "swap", "deleted"]);
         assert!(!left.iter().any(is_temporary), "{}: {left:?}", number + 1);
     }
 }
@@ -256,4 +273,55 @@ fn each_check_of_an_interrupt_ends_a_compaction_and_the_next_one_completes_it() 
         assert_eq!(case.keys_in_log(), [3, 2, 4, 1, 5], "{before}");
     }
     assert!(interrupted > 20, "{interrupted}");
+}
+
+#[test]
+fn the_parts_of_a_segment_that_a_compaction_splits_are_those_of_a_recovery() {
+    let in_transaction = BatchV2::new(FAR + 1).transaction(9, 0, 0).record(Rec::at(NOW).key("9")).build();
+    let marker = BatchV2::marker(2 * FAR + 5, ABORT, 9, 0, NOW).build();
+    let segments = [
+        (0, vec![keyed(0, 0)]),
+        (FAR, vec![keyed(FAR, 1), in_transaction, keyed(2 * FAR + 4, 2), marker, keyed(2 * FAR + 6, 1)]),
+        (3 * FAR, vec![keyed(3 * FAR, 2)]),
+    ];
+    let options = Case::new(|_| ()).options;
+    let parts = |path: &Path| -> BTreeMap<String, Vec<u8>> {
+        let of_parts = |name: &str| [0, 3 * FAR].iter().all(|base| !name.starts_with(&format!("{base:020}")));
+        let endings = ["log", "index", "timeindex", "txnindex"];
+        files(path).into_iter().filter(|(name, _)| of_parts(name) && ends_in(name, &endings)).collect()
+    };
+    let recovered = folder();
+    let path = write_recovered(recovered.path(), &segments);
+    fs::remove_file(path.join(file_name(FAR, "index"))).unwrap();
+    LogWriter::open(&path, &options).unwrap().close().unwrap();
+    let expected = parts(&path);
+    assert!(!expected[&file_name(2 * FAR + 4, "txnindex")].is_empty());
+    let (mut whole, mut split) = (0, 0);
+    for before in 0.. {
+        let folder = folder();
+        let path = write_recovered(folder.path(), &segments);
+        let mut writer = LogWriter::open(
+            &path,
+            &WriterOptions { interrupt: Interrupt(stop_after_the_last), ..options.clone() },
+        )
+        .unwrap();
+        LEFT.set(before);
+        let stopped = writer.compact(&OPTIONS);
+        LEFT.set(u32::MAX);
+        if stopped.is_ok() {
+            break;
+        }
+        let found = parts(&path);
+        let of_logs = |files: &BTreeMap<String, Vec<u8>>| -> Vec<_> {
+            files.iter().filter(|(name, _)| ends_in(name, &["log"])).map(|(_, bytes)| bytes.clone()).collect()
+        };
+        if found.len() < expected.len() {
+            whole += 1;
+        } else if of_logs(&found) == of_logs(&expected) {
+            // nothing is cleaned yet
+            assert!(found == expected, "{before}");
+            split += 1;
+        }
+    }
+    assert!(whole > 3 && split > 3, "{whole} {split}");
 }

@@ -331,8 +331,23 @@ fn power_losses_during_many_compactions_cost_no_last_value() {
     assert!(distinct > 50_000, "{distinct}");
 }
 
+/// A log with its writer, made anew for each operation that fails.
+type Made = fn() -> History;
+
 #[test]
 fn no_failed_operation_of_a_compaction_costs_a_last_value() {
+    let failed = fail_each_operation(|| History::new(4));
+    assert!(failed > 40, "{failed}");
+}
+
+#[test]
+fn no_failed_operation_of_a_compaction_that_splits_an_overflowed_segment_costs_a_record() {
+    let failed = fail_each_operation(|| overflowed(&[]));
+    assert!(failed > 40, "{failed}");
+}
+
+/// Returns the number of compactions that failed.
+fn fail_each_operation(made: Made) -> usize {
     let mut failed = 0;
     let kinds = [
         (FaultKind::InputOutput, false),
@@ -343,7 +358,7 @@ fn no_failed_operation_of_a_compaction_costs_a_last_value() {
     for (kind, forever) in kinds {
         for at in 0.. {
             let mut rig = Rig::new(0);
-            let mut history = History::new(4);
+            let mut history = made();
             let before = rig.read(&history.disk.shown().files()).unwrap();
             let end = history.writer.log_end_offset();
             history.disk.set_fault(Some(Fault { at, kind, forever }));
@@ -361,7 +376,73 @@ fn no_failed_operation_of_a_compaction_costs_a_last_value() {
             }
         }
     }
-    assert!(failed > 40, "{failed}");
+    failed
+}
+
+const FAR: i64 = i32::MAX as i64;
+
+/// A log of which the second segment overflows its indexes, and is below the recovery point, so that no opening reads it: one
+/// transaction in it is aborted in its second part.
+fn overflowed(first_segment: &[i64]) -> History {
+    let keyed = |offset: i64, key: &str| {
+        BatchV2::new(offset).record(Rec::at(NOW).key(key).value(offset.to_string())).leader_epoch(0)
+    };
+    let middle = [
+        keyed(10, "a"),
+        keyed(11, "b").transaction(9, 0, 0),
+        keyed(FAR + 20, "c"),
+        BatchV2::marker(FAR + 21, ABORT, 9, 0, NOW).leader_epoch(0),
+        keyed(FAR + 22, "a"),
+    ];
+    let start = if first_segment.is_empty() { 5 } else { 0 };
+    let segments = [
+        (0, first_segment.iter().map(|offset| keyed(*offset, "b")).collect()),
+        (if start > 0 { start } else { 10 }, middle.to_vec()),
+        (2 * FAR, vec![keyed(2 * FAR, "d")]),
+    ];
+    // a checkpoint of a log that begins and rolled at the same offsets
+    let other = MemoryDisk::new(16);
+    let mut writer = LogWriter::open_in(other.directory("/orders-0"), &options()).unwrap();
+    writer.truncate_fully_and_start_at(start).unwrap();
+    for offset in [start, 2 * FAR] {
+        writer.append_batches(&keyed(offset, "a").build().bytes, true).unwrap();
+    }
+    let files = other.shown().files();
+    let disk = MemoryDisk::new(16);
+    disk.put(
+        ".cordwood.checkpoint",
+        &files.iter().find(|(name, _)| name == ".cordwood.checkpoint").unwrap().1,
+    );
+    for (base, batches) in segments.iter().filter(|(_, batches): &&(i64, Vec<BatchV2>)| !batches.is_empty()) {
+        let bytes: Vec<u8> = batches.iter().flat_map(|batch| batch.build().bytes).collect();
+        disk.put(&format!("{base:020}.log"), &bytes);
+        disk.put(&format!("{base:020}.index"), &[]);
+        disk.put(&format!("{base:020}.timeindex"), &[]);
+    }
+    let writer = LogWriter::open_in(disk.directory("/orders-0"), &options()).unwrap();
+    History { disk, writer, dice: Dice(0), values: 0, producers: [(0, false); 2] }
+}
+
+#[test]
+fn a_power_loss_while_a_compaction_splits_an_overflowed_segment_costs_nothing() {
+    let mut rig = Rig::new(0);
+    for first_segment in [&[0, 1][..], &[]] {
+        let mut history = overflowed(first_segment);
+        let bases = |history: &History| -> Vec<i64> {
+            crate::found::segments(&history.disk.shown().files()).into_iter().map(|(base, _)| base).collect()
+        };
+        assert!(!bases(&history).contains(&(FAR + 20)), "{:?}", bases(&history));
+        let options = CompactionOptions { now: Some(NOW), dedupe_buffer_bytes: BYTES[2], threads: 2 };
+        let compaction = rig.compact(&mut history, options, &format!("{first_segment:?}"));
+        assert!(
+            compaction.is_complete()
+                && compaction.segments.iter().any(|segment| segment.base_offset == FAR + 20)
+        );
+        assert!(bases(&history).contains(&(FAR + 20)), "{:?}", bases(&history));
+    }
+    println!("{} distinct images: {}", rig.seen.count(), rig.judge.tally.counts());
+    rig.judge.tally.assert_none();
+    assert!(rig.seen.count() > 100, "{}", rig.seen.count());
 }
 
 /// For the seeded bugs.
