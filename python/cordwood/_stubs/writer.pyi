@@ -309,9 +309,7 @@ class LogWriter:
         nothing. On a full disk as `delete_before`.
         *Source*: Kafka `UnifiedLog.deleteOldSegments`.
         """
-    def compact(
-        self, now: Time | None = None, dedupe_buffer_bytes: int | None = None, threads: int = 1
-    ) -> Compaction:
+    def compact(self, now: Time | None = None, dedupe_buffer_bytes: int | None = None, threads: int = 1) -> Compaction:
         """Compact the log, if that is due: keep only the last record of each key. Return what was done.
 
         One pass over the segments before the active one: records are removed of which a later committed record has the
@@ -325,11 +323,11 @@ class LogWriter:
         *now*: as the times of `Log.scan`; by default the present time. *dedupe_buffer_bytes*: the memory for the keys
         of a pass, 24 bytes for each of which nine tenths are used; by default 128 MiB, as Kafka's
         `log.cleaner.dedupe.buffer.size`. A bit for each dirty offset takes up to 1/32 of it more. If there are more
-        keys, the pass ends before the next one and `Compaction.is_complete` is `False`: call again. *threads*: the number
-        of threads that decompress and compress batches, up to 256; they end with the call, and the files do not depend
-        on it. Appends of other threads continue meanwhile. Everything is read and verified before the first segment is replaced, and each
-        replacement is durable before the next. A `Log` that was opened before keeps the old segments that it has
-        opened; other files are gone, with a `LogChangedError`.
+        keys, the pass ends before the next one and `Compaction.is_complete` is `False`: call again. *threads*: the
+        number of threads that decompress and compress batches, up to 256; they end with the call, and the files do not
+        depend on it. Appends of other threads continue meanwhile. Everything is read and verified before the first
+        segment is replaced, and each replacement is durable before the next. A `Log` that was opened before keeps the
+        old segments that it has opened; other files are gone, with a `LogChangedError`.
 
         *Errors*: `ConfigError` if the policy has no `compact`, or the memory is too small for a key; `CorruptLogError`
         for damage anywhere in the log, with nothing changed; `OSError`: if the disk is full, the segments that were

@@ -34,7 +34,7 @@ def test_a_compaction_is_what_its_plan_says(tmp_path: Path) -> None:
     write(path)
     with cw.LogWriter(path, config=CONFIG) as writer:
         log = writer.reader()
-        before, plan = values(log), cw.plan_compaction(log, CONFIG, NOW)
+        before, plan = values(log), cw.plan_compaction(log, CONFIG, NOW, threads=2)
         done = writer.compact(NOW)
         assert done == plan
         assert (done.state, done.is_due, done.is_complete, done.bound) == ("dirty", True, True, "active_segment")
