@@ -134,7 +134,7 @@ pub struct CompactedSegment {
 ///
 /// # Errors
 /// [`Error::Config`] if the policy is not `compact`, or the memory is too small; [`Error::Corrupt`] if the log is damaged;
-/// [`Error::UnsupportedFormat`]; [`Error::Io`].
+/// [`Error::UnsupportedFormat`]; [`Error::Io`]; [`Error::RecordTooLarge`] if [`LogWriter::compact`] splits a segment first.
 ///
 /// # Source
 /// Kafka: `LogCleanerManager.grabFilthiestCompactedLog`.

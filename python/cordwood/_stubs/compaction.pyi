@@ -91,7 +91,8 @@ def plan_compaction(
     given. Batches are rebuilt, and not written, so the sizes are those that the log would have. Producers whose last
     batch is older than a day count as expired.
 
-    *Errors*: those of `LogWriter.compact`. *Source*: Kafka `LogCleanerManager.grabFilthiestCompactedLog`.
+    *Errors*: those of `LogWriter.compact`; `RecordTooLargeError` if that splits a segment first.
+    *Source*: Kafka `LogCleanerManager.grabFilthiestCompactedLog`.
 
     >>> log = cw.Log("tests/golden/12-compacted/profiles-0")
     >>> plan = cw.plan_compaction(log, cw.LogConfig(cleanup_policy="compact"), now="2024-01-01")

@@ -314,11 +314,11 @@ class LogWriter:
 
         One pass over the segments before the active one: records are removed of which a later committed record has the
         key, records without a key, records of aborted transactions, and, `delete.retention.ms` after the pass that
-        first keeps them, tombstones (records without a value) and transaction markers. Small segments are merged.
-        Offsets do not change. A pass is due if more than `min.cleanable.dirty.ratio` of the bytes were not cleaned
-        before, or a record is older than `max.compaction.lag.ms`. Segments with records younger than
-        `min.compaction.lag.ms` or of an open transaction are left out. `cleanup.policy` must have `compact`; `delete`
-        is `apply_retention`'s.
+        first keeps them, tombstones (records without a value) and transaction markers. Small segments are merged. A
+        segment with offsets more than 2^31 - 1 above its base offset is split first. Offsets do not change. A pass is
+        due if more than `min.cleanable.dirty.ratio` of the bytes were not cleaned before, or a record is older than
+        `max.compaction.lag.ms`. Segments with records younger than `min.compaction.lag.ms` or of an open transaction
+        are left out. `cleanup.policy` must have `compact`; `delete` is `apply_retention`'s.
 
         *now*: as the times of `Log.scan`; by default the present time. *dedupe_buffer_bytes*: the memory for the keys
         of a pass, 24 bytes for each of which nine tenths are used; by default 128 MiB, as Kafka's
