@@ -9,10 +9,10 @@ use cordwood::types::{Io, IsolationLevel};
 use proptest::prelude::*;
 
 use crate::support::batches::{ABORT, BatchV2, Built, COMMIT, Rec};
-use crate::support::fixed_seed;
 use crate::support::naive;
 use crate::support::partition::{Indexing, PartitionBuilder, file_name};
 use crate::support::reading::{IOS, both, committed, folder, open, read, scan};
+use crate::support::{fixed_seed, step};
 
 #[derive(Debug, Clone, Copy)]
 enum Op {
@@ -58,7 +58,7 @@ fn of_extension(dir: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 proptest! {
-    #![proptest_config(fixed_seed(200))]
+    #![proptest_config(fixed_seed(100))]
 
     #[test]
     fn committed_reads_are_those_that_the_markers_allow(
@@ -159,7 +159,8 @@ fn no_flipped_bit_makes_aborted_records_visible() {
                 let log = open(&dir, IOS[bit % 2]);
                 for on_damage in [OnDamage::Raise, OnDamage::Skip] {
                     // the marker may be after the range
-                    for end in [None, Some(batch.base_offset), Some(batch.base_offset / 2)] {
+                    let ends = [None, Some(batch.base_offset), Some(batch.base_offset / 2)];
+                    for end in ends.into_iter().skip(bit / 2 % step(3)).step_by(step(3)) {
                         let ranges = Ranges { end_offset: end, ..Ranges::default() };
                         let isolation_level = IsolationLevel::ReadCommitted;
                         let read = scan(
