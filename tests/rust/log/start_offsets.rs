@@ -215,8 +215,8 @@ fn errors(case: &Case, dir: &Path, bit: usize, expected: &[(Way, Vec<Record>)], 
         errors.push(format!("ends at {now}: {:?}", log.warnings()));
         return errors;
     }
-    // every way with a quarter of the bits, other ones in each byte
-    let is_chosen = |number: usize| (number + bit / 2).is_multiple_of(step(4));
+    // every way with a sixth of the bits, other ones in each byte
+    let is_chosen = |number: usize| (number + bit / 2).is_multiple_of(step(6));
     for (_, (way, whole)) in expected.iter().enumerate().filter(|(number, _)| is_chosen(*number)) {
         match way.read(&log) {
             Ok(records) if records.iter().eq(whole.iter().filter(|record| record.offset < now)) => {}
