@@ -18,7 +18,7 @@ JAR := python/cordwood/spark/jars/cordwood-spark.jar
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test test-all test-rest guarantees verify-flips bench bench-append bench-compaction bench-kafka bench-inspect bench-sweeps bench-cold bench-python bench-spark \
+.PHONY: help demo test test-all test-rest guarantees exhaustive verify-flips bench bench-append bench-compaction bench-kafka bench-inspect bench-sweeps bench-cold bench-python bench-spark \
 	jar wheel fmt lint compiled rust python java java-tests java-versions java-spark random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes power-cuts soak write-stress extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
@@ -80,7 +80,7 @@ java: prerequisites release ## the tests of the Spark data source in Java, with 
 	@if command -v mvn > /dev/null && command -v javac > /dev/null; then $(MAKE) --no-print-directory java-tests; fi
 
 java-tests: $(JAR) $(OLDEST_JAVA_SPARK)/.installed
-	CORDWOOD_SPARKS=$(abspath $(OLDEST_JAVA_SPARK)) $(PYTEST) --durations 20 -m "java and not many"
+	CORDWOOD_SPARKS=$(abspath $(OLDEST_JAVA_SPARK)) $(PYTEST) $(IN_PARALLEL) --durations 20 -m "java and not many"
 
 java-versions: release $(JAR) $(addsuffix /.installed,$(SPARKS)) ## the Spark data source in Java with every version of Spark that it supports
 	CORDWOOD_SPARKS=$(subst $(empty) $(empty),:,$(abspath $(SPARKS))) $(PYTEST) tests/python/spark_java/test_versions.py
@@ -199,6 +199,9 @@ fmt: $(VENV)/.tools ## format Rust and Python
 	$(CARGO) fmt
 	$(BIN)/ruff check --fix --quiet || true
 	$(BIN)/ruff format
+
+exhaustive: ## every combination of which `make rust` tries a part, such as every bit with every way to read; ten times the random cases
+	CORDWOOD_EXHAUSTIVE=1 $(RUST_TESTS) --profile crash --test rust --test inspect
 
 power-cuts: release ## 500 power cuts each of ext4 and XFS on a loop device (root); five minutes
 	CORDWOOD_POWER_CUTS=500 $(PYTEST) --timeout 0 -n 2 -rs -s tests/python/writer/test_power_cuts.py

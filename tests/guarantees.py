@@ -189,7 +189,8 @@ def run_named(promised: dict[str, Any], rigs: list[Rig], tests: Tests) -> None:
     with progress(f"running the {len(named)} tests that the guarantees name"):
         for binary in ("rust", "crash"):
             names = [test.partition(" ")[2] for test in named if test.startswith(f"{binary} ")]
-            print(output_of([*CARGO, *BUILT, "--test", binary, "--", "--exact", *names]).strip().splitlines()[-1])
+            command = [*CARGO, *BUILT, "--test", binary, "--", "--exact", *names]
+            print(output_of(command, {"CORDWOOD_EXHAUSTIVE": "1"}).strip().splitlines()[-1])
         names = [found for test in named if test.startswith("python ") for found in tests.find(test)]
         # a skipped test is printed with its reason; in CI it is a failure
         lines = output_of([*PYTEST, "-q", "-rs", *names]).splitlines()

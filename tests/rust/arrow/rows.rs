@@ -19,10 +19,10 @@ use proptest::prelude::*;
 
 use super::naive_rows::{Bytes, Row, Rows, rows};
 use crate::support::batches::{BatchV2, Built, Codec, MessageSet, Rec};
-use crate::support::fixed_seed;
 use crate::support::golden;
 use crate::support::partition::{Indexing, PartitionBuilder};
 use crate::support::reading::{both, folder};
+use crate::support::{fixed_seed, step};
 
 const COLUMNS: [Column; 21] = [
     Column::Topic,
@@ -321,9 +321,10 @@ fn every_golden_partition() {
 #[test]
 fn every_damaged_partition() {
     let mut errors = 0;
-    for damaged in golden::damaged() {
-        for log in both(&damaged.dir) {
-            for on_damage in [OnDamage::Raise, OnDamage::Skip, OnDamage::Report] {
+    for (number, damaged) in golden::damaged().into_iter().enumerate() {
+        for (io, log) in both(&damaged.dir).into_iter().enumerate() {
+            let all = [OnDamage::Raise, OnDamage::Skip, OnDamage::Report];
+            for on_damage in all.into_iter().skip((number + io) % step(2)).step_by(step(2)) {
                 let scan = ScanOptions { on_damage, ..ScanOptions::default() };
                 let rows = compare_all(&log, scan, &format!("{} {on_damage:?}", damaged.case));
                 errors += u32::from(rows.1.is_some());
@@ -387,7 +388,7 @@ fn write(parent: &Path, batches: Vec<(Vec<Rec>, Kind)>) -> std::path::PathBuf {
 }
 
 proptest! {
-    #![proptest_config(fixed_seed(150))]
+    #![proptest_config(fixed_seed(100))]
 
     #[test]
     fn generated_partitions(

@@ -171,10 +171,10 @@ pub fn explore(setups: &[Setup], bounds: Bounds, threads: usize) -> (Tally, usiz
 
 #[test]
 fn nothing_acknowledged_is_lost_in_any_short_sequence() {
-    let (tally, distinct) = explore(&setups(), Bounds { length: 2, random: 4, one_of: 1 }, 2);
+    let (tally, distinct) = explore(&setups(), Bounds { length: 2, random: 1, one_of: 1 }, 2);
     println!("{distinct} distinct of {}", tally.counts());
     tally.assert_none();
-    assert!(distinct > 5_000, "{distinct} distinct images");
+    assert!(distinct > 3_000, "{distinct} distinct images");
 }
 
 /// Of the sequences of four operations, one of so many is explored for the guarantees: all of them would take a day. The number has no

@@ -10,6 +10,7 @@ use cordwood::log::Ranges;
 use crate::support::batches::{BatchV2, Built, Rec};
 use crate::support::partition::{Indexing, PartitionBuilder, file_name, time_entry};
 use crate::support::reading::{IOS, folder, open, range, time};
+use crate::support::step;
 
 fn built(timestamps: &[i64]) -> Vec<Built> {
     let record = |timestamp: &i64| Rec::at(*timestamp).value("v");
@@ -107,7 +108,7 @@ fn no_flipped_bit_of_a_time_index_changes_a_result_if_times_repeat() {
         (seed >> 33) as i64 % below
     };
     let mut flips = 0;
-    for n in 0..30 {
+    for n in (0..30).step_by(step(2)) {
         // most timestamps repeat after larger ones
         let timestamps: Vec<i64> =
             (0..24).map(|_| 100 + next(3) + if next(12) == 0 { 3 } else { 0 }).collect();
@@ -125,7 +126,7 @@ fn no_flipped_bit_of_a_time_index_changes_a_result_if_times_repeat() {
         let dir = builder.segment(split as i64, all[split..].to_vec()).write(parent.path(), "t-0");
         flips += assert_flips_change_nothing(&dir, split as i64, &timestamps);
     }
-    assert!(flips > 5000, "{flips}");
+    assert!(flips > 2500, "{flips}");
 }
 
 #[test]

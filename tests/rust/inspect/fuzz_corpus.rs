@@ -65,12 +65,12 @@ fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
 
 #[test]
 fn batches() {
-    run("batches", targets::batches, 20_000);
+    run("batches", targets::batches, 8_000);
 }
 
 #[test]
 fn indexes() {
-    run("indexes", targets::indexes, 1000);
+    run("indexes", targets::indexes, 400);
 }
 
 #[test]

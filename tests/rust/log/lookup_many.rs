@@ -15,7 +15,7 @@ use crate::support::batches::{BatchV2, Built, Codec, Rec};
 use crate::support::golden;
 use crate::support::partition::{Indexing, PartitionBuilder, file_name};
 use crate::support::reading::{IOS, folder, open};
-use crate::support::{fixed_seed, reading};
+use crate::support::{fixed_seed, is_exhaustive, reading, step};
 
 /// The expected result in a call with many targets, from that of the single look-up.
 fn none_if_invalid<T>(result: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
@@ -46,6 +46,11 @@ fn calls(targets: &[i64]) -> [Vec<i64>; 5] {
     let reversed = targets.iter().rev().copied().collect();
     let few = targets.iter().copied().step_by(7).collect();
     [few, shuffled(targets), targets.to_vec(), reversed, twice]
+}
+
+/// One way of reading the log after the other, or both.
+fn ios(number: usize) -> impl Iterator<Item = Io> {
+    IOS.into_iter().cycle().skip(number % 2).take(if is_exhaustive() { 2 } else { 1 })
 }
 
 /// The number of look-ups in a log after which no segment has a table yet.
@@ -98,8 +103,8 @@ fn look_ups_match_in_the_golden_corpus_intact_and_damaged() {
     let intact = golden::intact().into_iter().map(|case| (case.case, case.dir, case.log_start_offset, false));
     let damaged = golden::damaged().into_iter().map(|case| (case.case, case.dir, None, true));
     let mut partitions = 0;
-    for (case, dir, log_start_offset, is_damaged) in intact.chain(damaged) {
-        for io in IOS {
+    for (number, (case, dir, log_start_offset, is_damaged)) in intact.chain(damaged).enumerate() {
+        for io in ios(number) {
             let Ok(log) = Log::open(&dir, LogOptions { io, log_start_offset, ..LogOptions::default() })
             else {
                 continue;
@@ -120,7 +125,7 @@ fn look_ups_match_in_the_golden_corpus_intact_and_damaged() {
             partitions += 1;
         }
     }
-    assert!(partitions > 100, "{partitions}");
+    assert!(partitions > 60, "{partitions}");
 }
 
 /// Two segments: gaps between and inside batches, an emptied batch, times out of order and missing.
@@ -158,7 +163,7 @@ fn look_ups_match_after_any_flipped_bit() {
         let path = dir.join(file_name(base, "log"));
         let whole = fs::read(&path).unwrap();
         for index in 0..whole.len() {
-            for bit in [index % 8, (index + 3) % 8] {
+            for bit in [index % 8, (index + 3) % 8].into_iter().step_by(step(2)) {
                 let mut bytes = whole.clone();
                 bytes[index] ^= 1 << bit;
                 fs::write(&path, &bytes).unwrap();
@@ -184,8 +189,8 @@ fn large(parent: &Path) -> std::path::PathBuf {
 fn look_ups_match_before_and_after_the_tables_are_built() {
     let parent = folder();
     let dir = large(parent.path());
-    for io in IOS {
-        for log_start_offset in [None, Some(4_321)] {
+    for (number, log_start_offset) in [None, Some(4_321)].into_iter().enumerate() {
+        for io in ios(number) {
             let log = Log::open(&dir, LogOptions { io, log_start_offset, ..LogOptions::default() }).unwrap();
             assert!(log.segments().len() > 2);
             for target in shuffled(&(0..10_000).step_by(17).collect::<Vec<_>>()) {
@@ -193,7 +198,7 @@ fn look_ups_match_before_and_after_the_tables_are_built() {
                 assert_eq!(log.locate_many(&[target]).unwrap(), [none_if_invalid(located).unwrap()]);
                 assert_eq!(log.offsets_for_times(&[target * 3]).unwrap(), [timed.unwrap()]);
             }
-            let all: Vec<i64> = (-2..10_002).collect();
+            let all: Vec<i64> = (-2..10_002).step_by(step(7)).collect();
             assert_matches_single_look_ups(&log.refresh().unwrap(), &all, &all, "refreshed");
         }
     }
@@ -253,7 +258,7 @@ fn a_removed_segment_is_an_error_of_many_look_ups_too() {
 }
 
 proptest! {
-    #![proptest_config(fixed_seed(600))]
+    #![proptest_config(fixed_seed(120))]
 
     #[test]
     fn look_ups_match_in_random_logs_intact_and_damaged(
@@ -276,7 +281,7 @@ proptest! {
             }
         }
         let log_start_offset = start.map(|start| start.index(end as usize + 1) as i64);
-        for io in IOS {
+        for io in ios(end as usize) {
             let log = Log::open(&dir, LogOptions { io, log_start_offset, ..LogOptions::default() }).unwrap();
             let offsets: Vec<i64> = (-2..end + 3).chain(EXTREMES).collect();
             let times: Vec<i64> = (-2..64).chain(EXTREMES).collect();

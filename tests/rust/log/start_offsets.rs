@@ -13,6 +13,7 @@ use crate::support::batches::{BatchV2, Built, Codec, MessageSet, Rec};
 use crate::support::naive::Record;
 use crate::support::partition::{Indexing, PartitionBuilder, file_name};
 use crate::support::reading::{IOS, Read, all, files, folder, options, scan, write};
+use crate::support::step;
 
 /// Some sizes differ by a power of two, so that a flipped bit of a length leads to the start of a batch.
 fn value(n: i64) -> Vec<u8> {
@@ -214,7 +215,9 @@ fn errors(case: &Case, dir: &Path, bit: usize, expected: &[(Way, Vec<Record>)], 
         errors.push(format!("ends at {now}: {:?}", log.warnings()));
         return errors;
     }
-    for (way, whole) in expected {
+    // every way with a sixth of the bits, other ones in each byte
+    let is_chosen = |number: usize| (number + bit / 2).is_multiple_of(step(6));
+    for (_, (way, whole)) in expected.iter().enumerate().filter(|(number, _)| is_chosen(*number)) {
         match way.read(&log) {
             Ok(records) if records.iter().eq(whole.iter().filter(|record| record.offset < now)) => {}
             Ok(records) => {
@@ -229,9 +232,9 @@ fn errors(case: &Case, dir: &Path, bit: usize, expected: &[(Way, Vec<Record>)], 
             Err(error) => errors.push(format!("{way:?}: {error}")),
         }
     }
-    // from every start offset, a skipping scan returns only original records, and reports the missing ones
+    // from a start offset, a skipping scan returns only original records, and reports the missing ones
     let whole = &expected[0].1;
-    for start in 0..now {
+    for start in (0..now).filter(|start| is_chosen(*start as usize)) {
         let ranges = Ranges { start_offset: Some(start), ..Ranges::default() };
         let read = scan(&log, ScanOptions { ranges, on_damage: OnDamage::Skip, ..ScanOptions::default() });
         if let Some(error) = &read.error {

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::support::aggregates::{aggregated, all, combined, naive};
 use crate::support::filters::{drafts, filters, holds};
-use crate::support::fixed_seed;
 use crate::support::generated::{self, ALL, steps};
 use crate::support::golden;
 use crate::support::naive as oracle;
@@ -18,6 +17,7 @@ use crate::support::planning::{
     COLUMNS, OFFSET, Row, asked, cache, exact_filters, naive_row, name_of, offsets, query, run_json,
 };
 use crate::support::reading::folder;
+use crate::support::{fixed_seed, step};
 
 const LEVELS: [&str; 2] = ["read_uncommitted", "read_committed"];
 const MODES: [&str; 2] = ["FAILFAST", "DROPMALFORMED"];
@@ -72,13 +72,13 @@ fn ranges(logs: &Arc<LogCache>, dir: &Path, picked: &[(Index, Index)]) -> Vec<(i
 #[test]
 fn aggregates_of_every_golden_partition_are_those_of_a_naive_reader() {
     let logs = cache();
-    for partition in golden::intact() {
+    for (number, partition) in golden::intact().into_iter().enumerate() {
         let start = run_json(&logs, &asked(&partition.dir, &[])).bounds[0].start_offset;
         let end = run_json(&logs, &asked(&partition.dir, &[])).bounds[0].end_offset;
         for level in LEVELS {
             let rows = naive_rows(&partition.dir, level);
-            for mode in MODES {
-                for bytes in &BYTES[1..] {
+            for (other, mode) in MODES.into_iter().enumerate() {
+                for bytes in BYTES[1..].iter().skip((number + other) % step(2)).step_by(step(2)) {
                     let asked = query_of(&partition.dir, mode, level, bytes, start, end);
                     compare(&logs, &asked, &rows, start, end);
                 }
@@ -88,7 +88,7 @@ fn aggregates_of_every_golden_partition_are_those_of_a_naive_reader() {
 }
 
 proptest! {
-    #![proptest_config(fixed_seed(40))]
+    #![proptest_config(fixed_seed(25))]
 
     #[test]
     fn aggregates_of_ranges_of_golden_partitions_are_those_of_a_naive_reader(

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::support::aggregates::{aggregated, combined, naive};
 use crate::support::golden;
 use crate::support::planning::{Answer, COLUMNS, Cell, Row, asked, cache, query, run, run_json};
+use crate::support::step;
 
 fn query_of(damaged: &golden::Damaged, mode: &str, level: &str, bytes: &str) -> Value {
     let options =
@@ -13,9 +14,9 @@ fn query_of(damaged: &golden::Damaged, mode: &str, level: &str, bytes: &str) -> 
 }
 
 fn for_all(mut check: impl FnMut(&golden::Damaged, &str, &str)) {
-    for damaged in golden::damaged() {
-        for level in ["read_uncommitted", "read_committed"] {
-            for bytes in ["3000", "134217728"] {
+    for (number, damaged) in golden::damaged().into_iter().enumerate() {
+        for (other, level) in ["read_uncommitted", "read_committed"].into_iter().enumerate() {
+            for bytes in ["3000", "134217728"].into_iter().skip((number + other) % step(2)).step_by(step(2)) {
                 check(&damaged, level, bytes);
             }
         }

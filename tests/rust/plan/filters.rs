@@ -55,7 +55,7 @@ proptest! {
     #[test]
     fn filtered_rows_of_golden_partitions_are_those_of_a_naive_reader(
         picked in any::<Index>(),
-        drafts in proptest::collection::vec(drafts(), 20..21),
+        drafts in proptest::collection::vec(drafts(), 8..9),
         mode in proptest::sample::select(&MODES[..]),
         level in proptest::sample::select(&LEVELS[..]),
         bytes in proptest::sample::select(&["1", "3000", "134217728"][..]),
@@ -75,7 +75,7 @@ proptest! {
     #[test]
     fn filtered_rows_of_generated_partitions_are_those_of_a_naive_reader(
         partitions in proptest::collection::vec(steps(&ALL, 30), 1..4),
-        drafts in proptest::collection::vec(drafts(), 20..21),
+        drafts in proptest::collection::vec(drafts(), 8..9),
         mode in proptest::sample::select(&MODES[..]),
         level in proptest::sample::select(&LEVELS[..]),
         bytes in proptest::sample::select(&["1", "300", "134217728"][..]),

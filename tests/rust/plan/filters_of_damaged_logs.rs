@@ -45,7 +45,7 @@ proptest! {
     #[test]
     fn dropped_damage_leaves_the_rows_of_a_scan_that_skips_it(
         picked in any::<Index>(),
-        drafts in proptest::collection::vec(drafts(), 20..21),
+        drafts in proptest::collection::vec(drafts(), 8..9),
         level in proptest::sample::select(&LEVELS[..]),
         bytes in proptest::sample::select(&["1", "3000", "134217728"][..]),
     ) {
@@ -61,7 +61,7 @@ proptest! {
     #[test]
     fn rows_for_damage_are_filtered_as_other_rows(
         picked in any::<Index>(),
-        drafts in proptest::collection::vec(drafts(), 20..21),
+        drafts in proptest::collection::vec(drafts(), 8..9),
         level in proptest::sample::select(&LEVELS[..]),
         bytes in proptest::sample::select(&["1", "3000", "134217728"][..]),
     ) {
@@ -77,7 +77,7 @@ proptest! {
     #[test]
     fn a_filtered_read_without_an_error_returns_all_rows(
         picked in any::<Index>(),
-        drafts in proptest::collection::vec(drafts(), 20..21),
+        drafts in proptest::collection::vec(drafts(), 8..9),
         level in proptest::sample::select(&LEVELS[..]),
         bytes in proptest::sample::select(&["1", "3000", "134217728"][..]),
     ) {

@@ -39,7 +39,7 @@ proptest! {
     #[test]
     fn rows_of_other_tables_are_filtered_by_topic_and_partition(
         partitions in proptest::collection::vec(steps(&ALL, 12), 4..5),
-        drafts in proptest::collection::vec(drafts(), 20..21),
+        drafts in proptest::collection::vec(drafts(), 8..9),
         table in proptest::sample::select(&["batches", "segments", "records"][..]),
         mode in proptest::sample::select(&["FAILFAST", "DROPMALFORMED"][..]),
     ) {

@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::Value;
 
-use crate::support::fixed_seed;
 use crate::support::generated::{self, ALL, steps};
 use crate::support::golden;
 use crate::support::planning::{Answer, COLUMNS, Cell, asked, cache, offsets, run_json};
 use crate::support::reading::{copy, folder};
+use crate::support::{fixed_seed, step};
 
 /// The options that cut: bytes, tasks and records.
 type Cuts = (Option<u64>, Option<u64>, Option<u64>);
@@ -81,7 +81,7 @@ fn query_of(path: &Path, level: &str) -> Value {
 }
 
 proptest! {
-    #![proptest_config(fixed_seed(80))]
+    #![proptest_config(fixed_seed(40))]
 
     #[test]
     fn golden_partitions_are_cut_into_tasks_with_the_same_rows(
@@ -152,21 +152,22 @@ fn base_offsets(answer: &Answer) -> Vec<i64> {
 fn every_batch_is_a_row_once_however_it_is_cut() {
     let logs = cache();
     let mut cut_ones = 0;
-    for partition in golden::intact() {
+    for (number, partition) in golden::intact().into_iter().enumerate() {
         let whole = run_json(&logs, &asked(&partition.dir, &[("table", "batches")])).whole();
         let start = whole.bounds[0].start_offset;
         let expected = golden::expected_batches(&partition.expected);
         let expected = expected.iter().filter(|batch| batch.last_offset >= start);
         let expected: Vec<i64> = expected.map(|batch| batch.base_offset).collect();
         let [records, tasks] = ["maxRecordsPerPartition", "minPartitions"];
-        for cut in [(records, "1"), (records, "2"), (records, "7"), (tasks, "50"), (tasks, "1000")] {
+        let cuts = [(records, "1"), (tasks, "50"), (records, "2"), (tasks, "1000"), (records, "7")];
+        for cut in cuts.into_iter().skip(number % step(2)).step_by(step(2)) {
             let asked = asked(&partition.dir, &[("table", "batches"), cut]);
             let answer = run_json(&logs, &asked).whole();
             assert_eq!(base_offsets(&answer), expected, "{asked}");
             cut_ones += usize::from(answer.tasks.len() > whole.tasks.len());
         }
     }
-    assert!(cut_ones > 50, "{cut_ones}");
+    assert!(cut_ones > 30, "{cut_ones}");
 }
 
 /// The partition of a case.

@@ -7,13 +7,14 @@ use std::path::Path;
 
 use cordwood::Error;
 use cordwood::log::{OnDamage, ScanOptions};
+use cordwood::types::Io;
 use proptest::prelude::*;
 
 use crate::support::batches::{BatchV2, Built, Codec, MessageSet, Rec, crc32, crc32c, put_varlong};
-use crate::support::fixed_seed;
 use crate::support::naive::{self, Record};
 use crate::support::partition::{Indexing, PartitionBuilder, file_name, segment_files};
 use crate::support::reading::{IOS, all, both, folder, locate, open, scan, time};
+use crate::support::{fixed_seed, is_exhaustive, step};
 
 const NESTED: &[u8] = b"nested";
 
@@ -78,7 +79,7 @@ fn position(built: &[Built], n: usize) -> usize {
 
 #[test]
 fn a_batch_in_a_value_is_never_returned_whatever_is_damaged_around_it() {
-    let mut flips = 0;
+    let (mut flips, mut logs) = (0, 0);
     for (outer, inner) in [(2, 2), (2, 1), (2, 0), (2, CUT), (1, 1), (1, 2)] {
         for after in [0, 1, 4] {
             let (built, index) = with_nested(outer, inner, after);
@@ -89,9 +90,12 @@ fn a_batch_in_a_value_is_never_returned_whatever_is_damaged_around_it() {
                 let path = dir.join(file_name(0, "log"));
                 let whole = std::fs::read(&path).unwrap();
                 let source: Vec<Record> = naive::read(&dir).unwrap().records().cloned().collect();
-                // every bit of the header, one bit of each byte after it, and the length of the record
+                // every bit of the header, one bit of each byte after it, and the length of the record: each with one of the
+                // three indexes
                 let header_bits = 72 * 8;
-                for bit in (0..header_bits).chain((72..size).map(|byte| byte * 8 + byte % 8)) {
+                let bits = (0..header_bits).chain((72..size).map(|byte| byte * 8 + byte % 8));
+                logs += 1;
+                for bit in bits.skip(logs % step(3)).step_by(step(3)) {
                     let mut damaged = whole.clone();
                     damaged[start + bit / 8] ^= 0x80 >> (bit % 8);
                     std::fs::write(&path, &damaged).unwrap();
@@ -115,7 +119,7 @@ fn a_batch_in_a_value_is_never_returned_whatever_is_damaged_around_it() {
             }
         }
     }
-    assert_eq!(flips, 42_363);
+    assert_eq!(flips, if is_exhaustive() { 42_363 } else { 14_121 });
 }
 
 #[test]
@@ -157,7 +161,7 @@ fn two_damaged_batches_in_one_index_interval_lose_only_two_batches() {
 }
 
 proptest! {
-    #![proptest_config(fixed_seed(500))]
+    #![proptest_config(fixed_seed(150))]
 
     /// Random bytes overwritten anywhere: every record returned was in the log, in order, with and without an index.
     #[test]
@@ -240,13 +244,18 @@ fn raw_wrapper(offset: i64, codec: u8, value: &[u8]) -> Built {
 
 /// Expects, for `between` between two plain batches, an error with its position, and a gap between the others.
 fn assert_refused(between: &Built, name: &str) {
+    assert_refused_by(&IOS, between, name);
+}
+
+/// [`assert_refused`] with these ways of reading.
+fn assert_refused_by(ios: &[Io], between: &Built, name: &str) {
     let before = plain(0, b"before");
     let after = plain(between.next_offset(), b"behind");
     let position = before.bytes.len() as u64;
     let built = [before, between.clone(), after];
     let parent = folder();
     let dir = write(parent.path(), "t-0", &built, 0, true);
-    for log in both(&dir) {
+    for log in ios.iter().map(|io| open(&dir, *io)) {
         match all(&log, OnDamage::Raise).error {
             Some(error @ (Error::Corrupt { .. } | Error::UnsupportedFormat { .. })) => {
                 assert_eq!(error.position(), Some(position), "{name}: {error}");
@@ -303,13 +312,15 @@ fn a_decompression_bomb_is_refused_within_bounded_memory() {
     let xerial =
         [&[0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 45][..], &snappy]
             .concat();
-    for (name, codec, payload) in
-        [("gzip", 1, &gzip), ("zstd", 4, &zstd), ("snappy", 2, &snappy), ("xerial", 2, &xerial)]
-    {
-        assert_refused(&raw(2, 0, 1, codec, payload), name);
+    // decompression takes long, and does not depend on how a file is read
+    let payloads = [("gzip", 1, &gzip), ("zstd", 4, &zstd), ("snappy", 2, &snappy), ("xerial", 2, &xerial)];
+    for (io, (name, codec, payload)) in IOS.iter().cycle().zip(payloads) {
+        assert_refused_by(&[*io], &raw(2, 0, 1, codec, payload), name);
     }
-    for (name, codec, value) in [("wrapper of gzip", 1, &gzip), ("wrapper of snappy", 2, &snappy)] {
-        assert_refused(&raw_wrapper(2, codec, value), name);
+    for (io, name, codec, value) in
+        [(Io::Pread, "wrapper of gzip", 1, &gzip), (Io::Mmap, "wrapper of snappy", 2, &snappy)]
+    {
+        assert_refused_by(&[io], &raw_wrapper(2, codec, value), name);
     }
     let peak = resident_bytes();
     assert!(peak < 900 << 20, "{peak} bytes resident");

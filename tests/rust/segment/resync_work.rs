@@ -12,9 +12,9 @@ use cordwood::types::{Interrupt, Io};
 use cordwood::{Error, Log, LogOptions};
 
 use crate::support::batches::{BatchV2, crc32c};
-use crate::support::cpu_time;
 use crate::support::partition::{file_name, offset_entry};
 use crate::support::reading::{all, folder, options, write};
+use crate::support::{cpu_time, is_exhaustive};
 
 /// The header of a batch of `size` bytes with a wrong checksum.
 fn false_header(offset: i64, size: usize) -> Vec<u8> {
@@ -50,12 +50,13 @@ fn time_to_read(dir: &Path, io: Io) -> Duration {
 
 #[test]
 fn false_headers_that_claim_the_rest_of_the_file_do_not_make_a_search_quadratic() {
-    for short in [0, 1, 122] {
+    for (number, short) in [0, 1, 122].into_iter().enumerate() {
         let parent = folder();
         for (megabytes, limit) in [(1, 3), (2, 5)] {
             let files = BTreeMap::from([(file_name(0, "log"), hostile(megabytes << 20, short))]);
             let dir = write(parent.path(), &format!("t-{megabytes}"), &files);
-            for io in [Io::Mmap, Io::Pread] {
+            let other = [Io::Mmap, Io::Pread].into_iter().cycle().skip(number + megabytes);
+            for io in other.take(if is_exhaustive() { 2 } else { 1 }) {
                 let took = time_to_read(&dir, io);
                 assert!(
                     took < Duration::from_secs(limit),

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -24,7 +25,7 @@ pub struct Partition {
     pub records: u64,
     pub control_records: u64,
     /// The case's entry in the manifest.
-    pub manifest: Value,
+    pub manifest: &'static Value,
 }
 
 /// `tests/golden`.
@@ -38,9 +39,11 @@ pub fn root() -> PathBuf {
     root
 }
 
-/// `MANIFEST.json`.
-pub fn manifest() -> Value {
-    serde_json::from_slice(&fs::read(root().join("MANIFEST.json")).unwrap()).unwrap()
+/// `MANIFEST.json`, parsed once: it is long.
+pub fn manifest() -> &'static Value {
+    static MANIFEST: LazyLock<Value> =
+        LazyLock::new(|| serde_json::from_slice(&fs::read(root().join("MANIFEST.json")).unwrap()).unwrap());
+    &MANIFEST
 }
 
 /// Every partition of every intact case.
@@ -62,7 +65,7 @@ pub fn intact() -> Vec<Partition> {
                 batches: partition["batches"].as_u64().unwrap(),
                 records: partition["records"].as_u64().unwrap(),
                 control_records: partition["control_records"].as_u64().unwrap(),
-                manifest: manifest.clone(),
+                manifest,
             });
         }
     }

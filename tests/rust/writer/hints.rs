@@ -8,6 +8,8 @@ use cordwood::log::{Log, LogOptions, ScanOptions, ScanStep};
 use cordwood::record::NewRecord;
 use cordwood::writer::{LogWriter, WriterOptions};
 
+use crate::support::step;
+
 const RECORDS: i64 = 60;
 
 fn options() -> WriterOptions {
@@ -163,12 +165,14 @@ fn a_damaged_file_next_to_the_log_loses_no_record() {
         let path = folder.path().join("orders-0");
         let (older, contents) = written(&path, is_closed);
         assert!(logs(&path).len() > 3);
-        for (file, bytes) in &contents {
+        for (number, (file, bytes)) in contents.iter().enumerate() {
             if file.extension().is_some_and(|kind| kind == "log" || kind == "lock") {
                 continue;
             }
             let older = older.iter().find(|(name, _)| name == file).map(|(_, bytes)| bytes);
-            for (what, bytes) in damaged_contents(bytes, older) {
+            // each damage of each file, in a log that is closed or in one that is not
+            let first = (number + usize::from(is_closed)) % step(2);
+            for (what, bytes) in damaged_contents(bytes, older).into_iter().skip(first).step_by(step(2)) {
                 restore(&path, &contents);
                 damage(file, bytes.as_ref());
                 tried += 1;
@@ -177,7 +181,7 @@ fn a_damaged_file_next_to_the_log_loses_no_record() {
         }
     }
     // only a damaged checkpoint of cordwood, which is not a hint, and a damaged topic id are refused
-    assert!(tried > 200 && opened > tried * 8 / 10, "{opened} of {tried} were opened");
+    assert!(tried > 100 && opened > tried * 8 / 10, "{opened} of {tried} were opened");
 }
 
 #[test]
@@ -198,8 +202,9 @@ fn a_damaged_checkpoint_of_the_data_directory_loses_no_record() {
         // a wrong recovery point inside the log must not lose records either
         let inside = (0..RECORDS).map(|offset| ("inside", Some(line(offset))));
         let inside = inside.filter(|_| name.starts_with("recovery"));
-        for (what, bytes) in damaged_contents.chain(beyond).chain(texts).chain(inside) {
-            for has_own in [true, false] {
+        let damages = damaged_contents.chain(beyond).chain(texts).chain(inside);
+        for (number, (what, bytes)) in damages.enumerate() {
+            for has_own in [true, false].into_iter().skip(number % step(2)).step_by(step(2)) {
                 restore(&path, &contents);
                 if !has_own {
                     // as in a directory written by Kafka: the writer has only the checkpoint

@@ -10,6 +10,7 @@ use cordwood::writer::{FileChangeReason, LogWriter, RebuildReason, RecoveryPlan,
 
 use crate::support::golden;
 use crate::support::reading::{copy, files, folder};
+use crate::support::step;
 
 type Files = BTreeMap<String, Vec<u8>>;
 type Change = fn(&mut Files);
@@ -217,8 +218,8 @@ fn plan_and_open(path: &Path) -> Option<bool> {
 #[test]
 fn a_plan_lists_the_changes_of_the_next_open_of_a_brokers_log() {
     let mut outcomes = BTreeMap::<_, [usize; 3]>::new();
-    for partition in golden::intact() {
-        for (damage, apply) in DAMAGES {
+    for (number, partition) in golden::intact().into_iter().enumerate() {
+        for (damage, apply) in DAMAGES.into_iter().skip(number % step(3)).step_by(step(3)) {
             let folder = folder();
             let mut existing = files(&partition.dir);
             apply(&mut existing);

@@ -31,7 +31,7 @@ fn cases() -> Vec<Case> {
         .map(|partition| Case {
             name: partition.case,
             open: open(&partition.expected),
-            settings: settings_of(&partition.manifest, &partition.name),
+            settings: settings_of(partition.manifest, &partition.name),
             dir: partition.dir,
             log_start_offset: partition.log_start_offset,
         })
@@ -40,7 +40,7 @@ fn cases() -> Vec<Case> {
         name: damaged.case,
         dir: damaged.dir,
         open: open(&damaged.expected),
-        settings: settings_of(&damaged.from.manifest, &damaged.from.name),
+        settings: settings_of(damaged.from.manifest, &damaged.from.name),
         log_start_offset: log_start_offset_in(&damaged.recipe).or(damaged.from.log_start_offset),
     }));
     cases

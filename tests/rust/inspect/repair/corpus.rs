@@ -60,7 +60,7 @@ fn each_policy_keeps_what_was_intact_of_each_damaged_case() {
             let dir = reading::copy(&case.dir, folder.path(), &case.from.name);
             let place = format!("{name}, {}", policy.code());
             let readable = batches(&dir, OnDamage::Skip);
-            let plan = match repaired(&dir, &options(policy, interval(&case.from.manifest))) {
+            let plan = match repaired(&dir, &options(policy, interval(case.from.manifest))) {
                 Ok(plan) => plan,
                 Err(error) => {
                     assert_eq!(

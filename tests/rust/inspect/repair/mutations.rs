@@ -146,7 +146,7 @@ impl Mutated {
             folder,
             intact: batches(&source.dir, OnDamage::Raise),
             logs: logs.iter().map(|name| files[name].clone()).collect(),
-            interval: interval(&source.manifest),
+            interval: interval(source.manifest),
         }
     }
 

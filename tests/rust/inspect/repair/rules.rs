@@ -276,7 +276,7 @@ fn small(parent: &Path) -> (std::path::PathBuf, Vec<String>, u32) {
     for (name, bytes) in &files {
         std::fs::write(dir.join(name), bytes).unwrap();
     }
-    (dir, files.into_keys().filter(|name| is_live_log(name)).collect(), interval(&part.manifest))
+    (dir, files.into_keys().filter(|name| is_live_log(name)).collect(), interval(part.manifest))
 }
 
 #[test]

@@ -119,7 +119,7 @@ fn producer_files_of_a_repaired_log_are_those_of_its_remaining_batches() {
                 flip(&mut files, &batch);
                 let folder = reading::folder();
                 let dir = reading::write(folder.path(), &partition.name, &files);
-                let plan = repaired(&dir, &options(policy, interval(&partition.manifest))).unwrap();
+                let plan = repaired(&dir, &options(policy, interval(partition.manifest))).unwrap();
                 assert_eq!(plan.lost_ranges[0].start_offset, batch.base_offset, "{place}");
                 assert_follows(&dir, &intact, batch.base_offset, &place);
                 let is_producers = |path: &Path| path.extension().is_some_and(|kind| kind == "txnindex");
