@@ -26,7 +26,7 @@ pub(crate) struct Replacement {
     pub(crate) committed: Vec<SegmentFile>,
     /// The offset ranges of the committed `.log` files; ends are exclusive.
     pub(crate) ranges: Vec<(i64, i64)>,
-    /// The base offsets of the files that it replaces.
+    /// The base offsets of the live files that it replaces.
     replaced: Range<i64>,
     /// The last live segment that it replaces, if that ends above the replacement: compaction may have removed its last
     /// records, or a bit of the replacement's last batch is flipped.
@@ -125,10 +125,9 @@ impl Replacement {
         }
     }
 
-    /// Whether a file is replaced: a live one, or one that a broker had renamed to delete it.
+    /// Whether a live file is replaced.
     pub(crate) fn replaces(&self, file: &SegmentFile) -> bool {
-        matches!(file.parsed.stage, Stage::Live | Stage::Deleted)
-            && self.replaced.contains(&file.parsed.base_offset)
+        file.parsed.stage == Stage::Live && self.replaced.contains(&file.parsed.base_offset)
     }
 
     /// Whether there is nothing to be done.

@@ -113,13 +113,13 @@ class FileChange:
     def new_file(self) -> str | None:
         """The new path; `None` if the file is deleted."""
     @property
-    def reason(self) -> Literal["staged", "uncommitted", "replaced", "committed", "emptied", "orphaned", "deleted"]:
+    def reason(self) -> Literal["staged", "uncommitted", "replaced", "committed", "emptied", "orphaned"]:
         """Why the file is deleted or renamed.
 
         `staged`: a temporary file of a truncation that did not finish. `uncommitted`: a file of a compaction or a split
         that did not finish. `committed`: a file of one that did; it gets its final name. `replaced`: a file that it
         replaces. `emptied`: a file of a log from which all records were being removed. `orphaned`: an index without a
-        `.log` file. `deleted`: a `.deleted` file; the process that deleted or replaced its segment was killed.
+        `.log` file.
         """
 
 @final

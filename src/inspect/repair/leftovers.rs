@@ -17,7 +17,7 @@ pub(super) struct Leftovers {
     pub(super) staged: Vec<String>,
     /// The replacement to finish or to undo.
     pub(super) replacement: Replacement,
-    /// The files that it replaces.
+    /// Live files that it replaces.
     pub(super) replaced: Vec<SegmentFile>,
     /// Files that are removed, and why.
     pub(super) removed: Vec<(String, &'static str)>,
@@ -58,7 +58,6 @@ pub(super) fn find(directory: &Directory, log: &Log, policy: RepairPolicy) -> Re
                 found.foreign.push(name);
                 continue;
             }
-            _ if found.replaced.iter().any(|file| file.name == name) => continue,
             Some(SegmentFileName { stage: Stage::Deleted, .. }) => "its segment was deleted",
             Some(SegmentFileName { base_offset, kind, stage: Stage::Live })
                 if kind != FileKind::Log && kind != FileKind::Snapshot && !bases.contains(&base_offset) =>

@@ -81,7 +81,7 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
 /// The first changes: removes the markers of a clean close, durably.
 fn remove_clean_markers(directory: &Directory, plan: &Plan) -> Result<()> {
     CleanMarker::remove(directory)?;
-    plan.staged.iter().chain(&plan.deleted).try_for_each(|name| directory.remove(name))?;
+    plan.staged.iter().try_for_each(|name| directory.remove(name))?;
     if let Some(data_directory) = &plan.data_directory {
         data_directory.remove_clean_marker()?;
     }
@@ -163,7 +163,7 @@ fn recover(
     Ok(Recovered { sealed: bases, active, data_end, log_end_offset, log_start_offset, epochs, producers })
 }
 
-/// Deletes the files of an uncommitted replacement, or puts a committed one in place. `replaced`: the files that it replaces,
+/// Deletes the files of an uncommitted replacement, or puts a committed one in place. `replaced`: live files that it replaces,
 /// by base offset. Kafka: `LogLoader`, passes 1 to 3.
 pub(crate) fn finish_replacement(
     directory: &Directory,

@@ -27,7 +27,7 @@ pub(super) struct Recovery {
     pub(super) checkpoint: Option<Checkpoint>,
     /// An interrupted replacement of segments. It is finished or undone first.
     pub(super) replacement: Replacement,
-    /// The files that the replacement replaces.
+    /// Live files that the replacement replaces.
     pub(super) replaced: Vec<SegmentFile>,
     /// The quarantined bytes of a segment that the replacement covers only in part.
     pub(super) partly_replaced: Vec<Quarantined>,
@@ -380,7 +380,7 @@ impl Existing<'_> {
     }
 }
 
-/// The files that a committed replacement replaces, by base offset.
+/// The live files that a committed replacement replaces, by base offset.
 pub(crate) fn replaced(directory: &Directory, replacement: &Replacement) -> Result<Vec<SegmentFile>> {
     if replacement.committed.is_empty() {
         return Ok(Vec::new());

@@ -4,7 +4,7 @@ use super::existing_log::{self, Recovery};
 use super::preconditions;
 use super::recovery_plan::{FileChange, FileChangeReason, RecoveryPlan};
 use crate::error::{Error, NotFound, Result};
-use crate::fs::names::{SegmentFileName, Stage, segment_files_of};
+use crate::fs::names::{SegmentFileName, segment_files_of};
 use crate::fs::{Directory, STAGED};
 use crate::log::{Log, LogOptions};
 use crate::state::checkpoint::Checkpoint;
@@ -25,8 +25,6 @@ pub(super) struct Plan {
     pub(super) leader_epoch: i32,
     /// The names of temporary files of a truncation. They can be as large as a segment and are deleted first.
     pub(super) staged: Vec<String>,
-    /// The names of other `.deleted` files than those of `work`. They are deleted before anything is written, too.
-    pub(super) deleted: Vec<String>,
     pub(super) epochs_file: EpochsFile,
     pub(super) work: Work,
 }
@@ -82,14 +80,8 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Pla
     let staged = staged_files(directory)?;
     let changes = staged.iter().map(|name| removed(directory, name, FileChangeReason::Staged));
     report.file_changes.splice(0..0, changes);
-    let mut deleted = deleted_files(directory)?;
-    if let Work::Recover(recovery) = &work {
-        deleted.retain(|name| recovery.replaced.iter().all(|replaced| replaced.name != *name));
-    }
-    let changes = deleted.iter().map(|name| removed(directory, name, FileChangeReason::Deleted));
-    report.file_changes.extend(changes);
     report.rewrites_leader_epochs = epochs_file == EpochsFile::Replace;
-    Ok(Plan { report, data_directory, topic_id, leader_epoch, staged, deleted, epochs_file, work })
+    Ok(Plan { report, data_directory, topic_id, leader_epoch, staged, epochs_file, work })
 }
 
 /// The topic id from the options, if the partition has none.
@@ -148,13 +140,6 @@ pub(super) fn removed(directory: &Directory, name: &str, reason: FileChangeReaso
 /// The names of segment files that a truncation staged and did not put in place.
 fn staged_files(directory: &Directory) -> Result<Vec<String>> {
     names_of(directory, |name| name.strip_suffix(STAGED).and_then(SegmentFileName::parse).is_some())
-}
-
-/// The names of `.deleted` segment files and snapshots: the process that had renamed them was killed before it deleted them. Kafka:
-/// `LogLoader.removeTempFilesAndCollectSwapFiles`.
-fn deleted_files(directory: &Directory) -> Result<Vec<String>> {
-    let is_deleted = |parsed: SegmentFileName| parsed.stage == Stage::Deleted;
-    names_of(directory, |name| SegmentFileName::parse(name).is_some_and(is_deleted))
 }
 
 /// The names in the directory that are selected, sorted. Symbolic links count, because an opening removes them; folders do not.

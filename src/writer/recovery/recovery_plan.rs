@@ -140,13 +140,10 @@ pub enum FileChangeReason {
     Emptied,
     /// An index without a `.log`, in a directory without a segment. Deleted.
     Orphaned,
-    /// A `.deleted` file: its segment was deleted or replaced, and the process that did it was killed. Deleted.
-    Deleted,
 }
 
 impl FileChangeReason {
-    /// A stable name for programs: `staged`, `uncommitted`, `replaced`, `committed`, `emptied`, `orphaned`,
-    /// `deleted`.
+    /// A stable name for programs: `staged`, `uncommitted`, `replaced`, `committed`, `emptied`, `orphaned`.
     pub fn code(self) -> &'static str {
         match self {
             Self::Staged => "staged",
@@ -155,7 +152,6 @@ impl FileChangeReason {
             Self::Committed => "committed",
             Self::Emptied => "emptied",
             Self::Orphaned => "orphaned",
-            Self::Deleted => "deleted",
         }
     }
 }
@@ -211,7 +207,6 @@ impl fmt::Display for FileChange {
             FileChangeReason::Committed => "a compaction or a split is committed",
             FileChangeReason::Emptied => "all records of the log were being removed",
             FileChangeReason::Orphaned => "it is an index without a .log",
-            FileChangeReason::Deleted => "its segment was deleted or replaced",
         };
         match &self.new_file {
             Some(new_file) => {

@@ -140,36 +140,3 @@ fn no_failed_operation_of_a_split_costs_a_record() {
         }
     }
 }
-
-#[test]
-fn crashes_while_a_brokers_replacement_with_deleted_files_is_finished_change_nothing() {
-    let bytes = |offsets: &[i64]| offsets.iter().flat_map(|offset| batch(*offset).bytes).collect::<Vec<u8>>();
-    let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Nothing };
-    // the two old segments are live, renamed or gone, as a broker removes them; a snapshot and a segment that retention deleted
-    let endings = [".log", ".log.deleted", ""];
-    let states = endings.iter().flat_map(|first| endings.iter().map(move |second| (*first, *second)));
-    for (first, second) in states.filter(|(first, second)| first.is_empty() || !second.is_empty()) {
-        let disk = MemoryDisk::new(16);
-        let files = [
-            (0, ".log.swap", bytes(&[0, 3])),
-            (0, ".index.swap", Vec::new()),
-            (0, first, bytes(&[0, 1])),
-            (2, second, bytes(&[2, 3])),
-            (2, ".snapshot.deleted", b"old".to_vec()),
-            (4, ".log", bytes(&[4])),
-            (4, ".log.deleted", bytes(&[4, 5])),
-        ];
-        for (base, ending, bytes) in files.iter().filter(|(_, ending, _)| !ending.is_empty()) {
-            disk.put(&format!("{base:020}{ending}"), bytes);
-        }
-        let mut judge = Judge::new(setup.options());
-        let image = disk.crash_point().image(Survivors::All);
-        let undisturbed = judge.recover(image.disk()).unwrap();
-        let batches = Reader::default().read(&undisturbed.files).unwrap();
-        assert_eq!(records(&batches).iter().map(|(offset, _)| *offset).collect::<Vec<_>>(), [0, 3, 4]);
-        let names: Vec<_> = undisturbed.files.iter().map(|(name, _)| name).collect();
-        assert!(!names.iter().any(|name| name.ends_with(".swap") || name.ends_with(".deleted")), "{names:?}");
-        crash(&image, &undisturbed, 2, &Seen::new(), &mut judge, &format!("{first} {second}"));
-        judge.tally.assert_none();
-    }
-}

@@ -18,7 +18,7 @@ type Change = fn(&mut Files);
 type FileState = (u64, i64, i64, i64, i64, Vec<u8>);
 
 /// A change of the files of a closed log, and its name.
-const DAMAGES: [(&str, Change); 13] = [
+const DAMAGES: [(&str, Change); 12] = [
     ("none", |_| ()),
     ("torn batch", |files| last_log(files).extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 77, 0, 0, 9])),
     ("cut in a batch", |files| {
@@ -56,11 +56,6 @@ const DAMAGES: [(&str, Change); 13] = [
     ("staged file", |files| {
         let (name, bytes) = first_log(files);
         files.insert(format!("{name}.tmp"), bytes);
-    }),
-    ("deleted segment", |files| {
-        let (name, bytes) = first_log(files);
-        files.insert(format!("{name}.deleted"), bytes);
-        files.insert(name.replace(".log", ".snapshot.deleted"), vec![0; 10]);
     }),
 ];
 
@@ -303,37 +298,4 @@ fn segments_after_a_torn_write_are_cut_and_kept() {
     assert_eq!(cuts[1], ("00000000000000001217.log".to_owned(), 0, 1217));
     assert_eq!(plan.cuts[1].end_offset, Some(1500));
     assert_eq!(plan_and_open(&path), Some(false));
-}
-
-#[test]
-fn an_opening_deletes_what_a_killed_broker_had_renamed_for_deletion_and_nothing_of_others() {
-    let kept =
-        ["00000000000000000007.log.deleted.bak", "7.log.deleted", "notes.deleted", "0-1.checkpoint.deleted"];
-    let deleted = [".log", ".index", ".timeindex", ".txnindex", ".snapshot"];
-    let deleted = deleted.map(|kind| format!("00000000000000000007{kind}.deleted"));
-    for has_log in [true, false] {
-        let folder = folder();
-        let path = folder.path().join("orders-0");
-        fs::create_dir(&path).unwrap();
-        let golden = files(Path::new("tests/golden/01-plain/orders-0"));
-        for (name, bytes) in golden.iter().filter(|_| has_log) {
-            fs::write(path.join(name), bytes).unwrap();
-        }
-        for name in kept.iter().copied().chain(deleted.iter().map(String::as_str)) {
-            fs::write(path.join(name), b"old").unwrap();
-        }
-        fs::create_dir(path.join("00000000000000000009.log.deleted")).unwrap();
-        let plan = LogWriter::plan_recovery(&path, &options()).unwrap();
-        let mut planned: Vec<_> =
-            plan.file_changes.iter().map(|change| (name_of(&change.file), change.reason.code())).collect();
-        planned.sort();
-        let mut expected: Vec<_> = deleted.iter().map(|name| (name.clone(), "deleted")).collect();
-        expected.sort();
-        assert_eq!(planned, expected);
-        assert!(deleted.iter().all(|name| path.join(name).exists()));
-        LogWriter::open(&path, &options()).unwrap().close().unwrap();
-        assert!(deleted.iter().all(|name| !path.join(name).exists()));
-        assert!(kept.iter().all(|name| path.join(name).exists()));
-        assert!(path.join("00000000000000000009.log.deleted").is_dir());
-    }
 }
