@@ -83,12 +83,17 @@ impl DirtyKeys {
         for (segment, next) in range.dirty_segments(log) {
             let mut batches = SegmentBatches::new(&segment, log, leader_epoch, BytesOf::AllBatches)?;
             // also after the last key for which there is room, so that all checksums are verified
-            while let Some(place) = batches.next()? {
+            loop {
+                let next = batches.next();
+                if !matches!(next, Ok(Some(_))) {
+                    // before an error: one of the batches before it comes first
+                    reading.run(&mut batches)?;
+                }
+                let Some(place) = next? else { break };
                 if !reading.is_full {
                     reading.add(&mut batches, &place)?;
                 }
             }
-            reading.run(&mut batches)?;
             if !reading.is_full {
                 // offsets may be missing at the end of the segment
                 reading.keys.latest_offset = next - 1;
@@ -123,7 +128,7 @@ impl DirtyKeys {
     }
 
     /// Goes on after a batch. Records below `start` have no effect.
-    fn pass(&mut self, header: &BatchHeader, start: i64) {
+    fn advance_past(&mut self, header: &BatchHeader, start: i64) {
         if header.last_offset >= start {
             self.latest_offset = header.last_offset;
         }
@@ -172,7 +177,7 @@ impl Reading<'_> {
         let added = if has_keys { self.add_keys(header, batches.bytes(place)?) } else { Ok(()) };
         added.map_err(|unusable| batches.error(place, unusable))?;
         if !self.is_full {
-            self.keys.pass(header, self.start);
+            self.keys.advance_past(header, self.start);
         }
         Ok(())
     }
@@ -220,14 +225,19 @@ impl Reading<'_> {
             }
             Ok(())
         });
-        let finished = rounds.finish(|place, (), hashes| {
+        let finished = rounds.finish(|place, result, hashes| {
+            if *is_full {
+                return Ok(());
+            }
+            result?;
             for hashes in hashes.chunks(AHEAD) {
                 pending.extend_from_slice(hashes);
-                *is_full = *is_full || !keys.put(pending)?;
+                if !keys.put(pending)? {
+                    *is_full = true;
+                    return Ok(());
+                }
             }
-            if !*is_full {
-                keys.pass(&place.batch.header, start);
-            }
+            keys.advance_past(&place.batch.header, start);
             Ok(())
         });
         finished.map_err(|(place, unusable)| batches.error(&place, unusable))

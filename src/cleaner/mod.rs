@@ -45,8 +45,9 @@ pub struct CompactionOptions {
     /// The memory for the keys of a pass, bytes: 24 for each, of which nine tenths are used. The dirty offsets take a bit each beside
     /// it, up to 1/32. Kafka: `log.cleaner.dedupe.buffer.size`.
     pub dedupe_buffer_bytes: usize,
-    /// The number of threads that decompress and compress batches, of which the calling one is the first: at least 1, at most 256. The
-    /// result does not depend on it. Each has a batch in memory, and those that wait for it, 1 MiB or more.
+    /// The number of threads that decompress and compress batches, of which the calling one is the first: with 0 and 1 there is no
+    /// other, and there are at most 256. The result does not depend on it. Each of several threads keeps the batches on which it works,
+    /// up to some MiB of compressed bytes and what remains of them, and one of them decompressed.
     pub threads: usize,
 }
 

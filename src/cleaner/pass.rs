@@ -137,7 +137,13 @@ impl<'a> Pass<'a> {
         let mut counts = Counts::default();
         let (log, bytes_of) = (self.source.log, BytesOf::AllBatches);
         let mut batches = SegmentBatches::new(segment, log, self.leader_epoch, bytes_of)?;
-        while let Some(place) = batches.next()? {
+        loop {
+            let next = batches.next();
+            if !matches!(next, Ok(Some(_))) {
+                // before an error: one of the batches before it comes first
+                self.run(&mut batches, output, &mut counts)?;
+            }
+            let Some(place) = next? else { break };
             let header = &place.batch.header;
             let decided = self.filter.decide(header, batches.bytes(&place)?, keeps_old_tombstones);
             let (fate, aborted) = decided.map_err(|unusable| batches.error(&place, unusable))?;
@@ -163,7 +169,6 @@ impl<'a> Pass<'a> {
                 output.add(header)?;
             }
         }
-        self.run(&mut batches, output, &mut counts)?;
         self.leader_epoch = batches.leader_epoch();
         Ok(CompactedSegment {
             base_offset: segment.base_offset(),
@@ -187,6 +192,7 @@ impl<'a> Pass<'a> {
             rules.apply(fate, &place.batch.header, bytes, scratch, out)
         });
         let finished = rounds.finish(|_, remains, bytes| {
+            let remains = remains?;
             counts.add(&remains);
             if let Some(header) = remains.header {
                 output.buffer().extend_from_slice(bytes);

@@ -58,13 +58,15 @@ impl<J, S, O, R> Chunk<J, S, O, R> {
     /// Calls `finish` for each batch, and empties the chunk.
     fn finish(
         &mut self,
-        finish: &mut impl FnMut(&Place, R, &[O]) -> Result<(), Unusable>,
+        finish: &mut impl FnMut(&Place, Result<R, Unusable>, &[O]) -> Result<(), Unusable>,
     ) -> Result<(), (Place, Unusable)> {
         for ((place, ..), result) in self.queued.drain(..).zip(self.results.drain(..)) {
-            let finished = result.and_then(|(result, range)| {
-                finish(&place, result, self.output.get(range).unwrap_or_default())
-            });
-            finished.map_err(|unusable| (place, unusable))?;
+            let (result, range) = match result {
+                Ok((result, range)) => (Ok(result), range),
+                Err(unusable) => (Err(unusable), 0..0),
+            };
+            let output = self.output.get(range).unwrap_or_default();
+            finish(&place, result, output).map_err(|unusable| (place, unusable))?;
         }
         self.bytes.clear();
         self.output.clear();
@@ -95,7 +97,8 @@ where
 
     /// Adds a batch that [`accepts`] allows. Returns whether [`Rounds::work`] is to be called, because all chunks are full.
     pub(super) fn add(&mut self, place: Place, bytes: &[u8], job: J) -> bool {
-        if let Some(chunk) = self.chunks.get_mut(self.filling) {
+        let last = self.chunks.len() - 1;
+        if let Some(chunk) = self.chunks.get_mut(self.filling.min(last)) {
             let start = chunk.bytes.len();
             chunk.bytes.extend_from_slice(bytes);
             chunk.records += count(&place.batch.header).unwrap_or(0);
@@ -132,10 +135,10 @@ where
     /// chunks.
     ///
     /// # Errors
-    /// The first one in the order of the log, with its batch.
+    /// The first one of `finish`, with its batch. The batches after one that cannot be used have no result, and are omitted.
     pub(super) fn finish(
         &mut self,
-        mut finish: impl FnMut(&Place, R, &[O]) -> Result<(), Unusable>,
+        mut finish: impl FnMut(&Place, Result<R, Unusable>, &[O]) -> Result<(), Unusable>,
     ) -> Result<(), (Place, Unusable)> {
         self.filling = 0;
         self.chunks.iter_mut().try_for_each(|chunk| chunk.finish(&mut finish))

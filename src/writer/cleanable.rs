@@ -64,7 +64,7 @@ impl LogWriter {
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the segment is damaged, and [`Error::Io`](crate::Error::Io) if the disk has no space
-    /// for a second copy of it, with nothing changed; as of any change.
+    /// for a second copy of it, with the segment unchanged; as of any change.
     ///
     /// *Source*: `Cleaner.cleanSegments`; `UnifiedLog.splitOverflowedSegment`.
     pub(crate) fn split_overflowed(

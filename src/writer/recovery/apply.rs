@@ -179,7 +179,8 @@ pub(crate) fn finish_replacement(
         return Ok(());
     }
     // before the renames: a live segment that was replaced would overlap its replacement
-    let last = replaced.iter().map(|file| file.parsed.base_offset).max();
+    let logs = replaced.iter().filter(|file| file.parsed.kind == FileKind::Log);
+    let last = logs.map(|file| file.parsed.base_offset).max();
     // deleted last: it shows the end offset of the replaced segments
     let rest = replaced.split_off(replaced.partition_point(|file| Some(file.parsed.base_offset) < last));
     for files in [replaced, rest] {

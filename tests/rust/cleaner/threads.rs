@@ -130,3 +130,33 @@ fn a_batch_with_a_broken_record_is_the_same_error_with_any_number_of_threads() {
         assert_eq!(error(threads).to_string(), one.to_string());
     }
 }
+
+#[test]
+fn damage_after_the_last_key_for_which_there_is_room_is_an_error_and_nothing_changes() {
+    // the last byte of a record; the bit of a marker that makes it a control batch
+    let damages: [fn(&mut [u8]); 2] = [|batch| *batch.last_mut().unwrap() ^= 1, |batch| batch[22] ^= 0x20];
+    for (number, damage) in damages.into_iter().enumerate() {
+        for threads in [1, 2] {
+            let mut case = Case::new(|_| ());
+            case.keys(&[1, 2, 3]);
+            case.roll();
+            case.send(9, &[1]);
+            case.end(ABORT, 9);
+            case.roll();
+            let path = case.path().join("00000000000000000003.log");
+            let mut bytes = fs::read(&path).unwrap();
+            let marker = case.headers()[2].size as usize;
+            let (record, marker) = {
+                let at = bytes.len() - marker;
+                bytes.split_at_mut(at)
+            };
+            damage(if number == 0 { record } else { marker });
+            fs::write(&path, &bytes).unwrap();
+            let before = files(&case.path());
+            let options = CompactionOptions { now: Some(NOW), dedupe_buffer_bytes: memory_for(1), threads };
+            let found = case.writer.compact(&options);
+            assert!(matches!(found, Err(Error::Corrupt { .. })), "{number} {threads}: {found:?}");
+            assert!(files(&case.path()) == before);
+        }
+    }
+}
