@@ -15,6 +15,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO := cargo
 RUST_TESTS := $(CARGO) test --locked --features plan,inspect,crash-disk
 JAR := python/cordwood/spark/jars/cordwood-spark.jar
+# the assertions of the Python tests are compiled once, not by every process that collects tests
+unexport PYTHONDONTWRITEBYTECODE
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
