@@ -46,7 +46,7 @@ def group_of(file: str) -> str:
     The controlling process does not import the tests, so it does not know their fixtures.
     """
     text = (ROOT / file).read_text(encoding="utf-8")
-    return "spark" if re.search(r'\bspark: |usefixtures\("spark"\)', text) else file
+    return "spark" if re.search(r'\bspark: (Any|SparkSession)\b|usefixtures\("spark"\)', text) else file
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
