@@ -15,6 +15,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO := cargo
 RUST_TESTS := $(CARGO) test --locked --features plan,inspect,crash-disk
 JAR := python/cordwood/spark/jars/cordwood-spark.jar
+# the assertions of the Python tests are compiled once, not by every process that collects tests
+unexport PYTHONDONTWRITEBYTECODE
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
@@ -80,7 +82,7 @@ java: prerequisites release ## the tests of the Spark data source in Java, with 
 	@if command -v mvn > /dev/null && command -v javac > /dev/null; then $(MAKE) --no-print-directory java-tests; fi
 
 java-tests: $(JAR) $(OLDEST_JAVA_SPARK)/.installed
-	CORDWOOD_SPARKS=$(abspath $(OLDEST_JAVA_SPARK)) $(PYTEST) $(IN_PARALLEL) --durations 20 -m "java and not many"
+	CORDWOOD_SPARKS=$(abspath $(OLDEST_JAVA_SPARK)) $(PYTEST) --durations 20 -m "java and not many"
 
 java-versions: release $(JAR) $(addsuffix /.installed,$(SPARKS)) ## the Spark data source in Java with every version of Spark that it supports
 	CORDWOOD_SPARKS=$(subst $(empty) $(empty),:,$(abspath $(SPARKS))) $(PYTEST) tests/python/spark_java/test_versions.py

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import re
 import shutil
 import sys
 import warnings
@@ -40,11 +41,12 @@ BIG_BYTES = 512 << 20
 
 @functools.cache
 def group_of(file: str) -> str:
-    """The group of a test file: one for all with Spark.
+    """The group of a test file: one for all that use the fixture `spark`, so that one JVM is started.
 
-    The controlling process does not import the tests, so it does not know their marks.
+    The controlling process does not import the tests, so it does not know their fixtures.
     """
-    return "spark" if "pytest.mark.spark" in (ROOT / file).read_text(encoding="utf-8") else file
+    text = (ROOT / file).read_text(encoding="utf-8")
+    return "spark" if re.search(r'\bspark: (Any|SparkSession)\b|usefixtures\("spark"\)', text) else file
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -57,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give the tests of a group to one process of pytest-xdist, so that one JVM is started.
+    """Give the tests of a group to one process of pytest-xdist.
 
     `--dist loadgroup` has no effect: pytest-xdist 3.8 stores the group in an attribute that pytest 9.2 does not read.
     """

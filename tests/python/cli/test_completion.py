@@ -25,7 +25,7 @@ def completed(environment: dict[str, str], folder: Path, *words: str) -> list[st
     """What bash offers for the last of these words, with its own completion of paths."""
     quoted = " ".join(f"'{word}'" for word in ("cordwood", *words))
     script = (
-        "source <(cordwood completion bash)\n"
+        "source completion.bash\n"
         f"COMP_WORDS=({quoted}); COMP_CWORD={len(words)}\n"
         '_cordwood_completion cordwood\nprintf "%s\\n" "${COMPREPLY[@]}"\n'
     )
@@ -37,6 +37,11 @@ def completed(environment: dict[str, str], folder: Path, *words: str) -> list[st
 
 
 def test_bash_completes_commands_options_and_values(shell_environment: dict[str, str], tmp_path: Path) -> None:
+    made = subprocess.run(
+        ["/usr/bin/env", "cordwood", "completion", "bash"], env=shell_environment, capture_output=True, check=True
+    )
+    (tmp_path / "completion.bash").write_bytes(made.stdout)
+
     def offered(*words: str) -> list[str]:
         return completed(shell_environment, tmp_path, *words)
 

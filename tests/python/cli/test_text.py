@@ -75,6 +75,7 @@ def test_logs_of_real_brokers(part: corpus.Partition, isolation: Any) -> None:
     agree(log.scan(columns=text_vectors.ALL, isolation_level=isolation, include_control=True))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("on_damage", ["skip", "report"])
 @pytest.mark.parametrize("damage", BROKEN, ids=str)
 def test_damaged_logs(damage: Damage, on_damage: Any) -> None:
@@ -84,7 +85,7 @@ def test_damaged_logs(damage: Damage, on_damage: Any) -> None:
         found, stats = scan.damaged_ranges, scan.stats
         agree(scan, table)
         assert (scan.damaged_ranges, scan.stats) == (found, stats)
-        for limit in (1, table.num_rows - 1, table.num_rows):
+        for limit in (1, table.num_rows) if columns else (table.num_rows - 1,):
             limited = cw.Log(damage.path).scan(columns=columns, on_damage=on_damage, include_control=True, limit=limit)
             agree(limited, table.slice(0, limit))
 
@@ -94,6 +95,7 @@ def points() -> Iterator[str]:
         yield "".join(chr(point) for point in range(start, start + 64) if not 0xD800 <= point < 0xE000)
 
 
+@pytest.mark.long
 def test_every_character(tmp_path: Path) -> None:
     """Each in a key, a value, a header's name and a header's value; also as the command line escapes it elsewhere."""
     records = [Rec(key=text.encode(), value=text.encode(), headers=((text.encode(),) * 2,)) for text in points()]

@@ -22,7 +22,7 @@ import cordwood as cw
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 DATA = GOLDEN / "16-data-dir"
 T = 1_700_000_000_000
-KILLS = int(os.environ.get("CORDWOOD_KILLS", "20"))
+KILLS = int(os.environ.get("CORDWOOD_KILLS", "8"))
 
 
 def files(path: Path) -> dict[str, bytes]:

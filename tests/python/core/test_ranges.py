@@ -86,7 +86,7 @@ def ranges_of(draw: st.DrawFn, case: str) -> dict[str, int]:
 
 
 @in_every_case
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_a_range_has_every_record_inside_and_none_outside(case: str, data: st.DataObject) -> None:
     chosen = data.draw(ranges_of(case))
@@ -95,7 +95,7 @@ def test_a_range_has_every_record_inside_and_none_outside(case: str, data: st.Da
 
 
 @in_every_case
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(data=st.data())
 def test_records_of_a_range_are_those_of_the_scan(case: str, data: st.DataObject) -> None:
     chosen = data.draw(ranges_of(case))
@@ -104,7 +104,7 @@ def test_records_of_a_range_are_those_of_the_scan(case: str, data: st.DataObject
 
 
 @in_every_case
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(data=st.data(), max_bytes=st.sampled_from([1000, 4096, 30_000, 1 << 30]))
 def test_every_record_of_a_range_is_in_exactly_one_split(case: str, data: st.DataObject, max_bytes: int) -> None:
     """Splits are cut at batch boundaries, so they may contain neighbours of the range; never a record twice."""

@@ -14,7 +14,7 @@ from scripts import write_script
 
 import cordwood as cw
 
-RECORDS = int(os.environ.get("CORDWOOD_READ_RECORDS", "10000"))
+RECORDS = int(os.environ.get("CORDWOOD_READ_RECORDS", "4000"))
 # a batch of one-byte values fills a segment
 BATCH, SEGMENT_BYTES = (20, 237) if RECORDS <= 100_000 else (100, 1000)
 # maximum distance of the writer from the slowest reader, and so the number of segments that are listed

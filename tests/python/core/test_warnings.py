@@ -10,7 +10,7 @@ from typing import Any
 import corpus
 import pyarrow as pa
 import pytest
-from batches import Rec, batch, name, write_partition
+from batches import Rec, batch, moved, name, write_partition
 from corpus import Partition
 
 import cordwood as cw
@@ -253,7 +253,8 @@ def test_warnings_that_threads_of_a_scan_find_are_logged(
     tmp_path: Path, threads: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each thread reads a split of several segments; every tenth segment is missing."""
-    segments = [(base, [batch(base, [Rec(value=bytes(1 << 20))])]) for base in range(40) if base % 10 != 5]
+    one = batch(0, [Rec(value=bytes(1 << 20))])
+    segments = [(base, [moved(one, base)]) for base in range(40) if base % 10 != 5]
     log = cw.Log(write_partition(tmp_path / "made-0", segments))
     log.scan(threads=threads).to_arrow()
     assert len(log.warnings) == 4

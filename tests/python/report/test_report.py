@@ -42,7 +42,10 @@ def pictures(page: str) -> list[ET.Element]:
     return [ET.fromstring(svg) for svg in re.findall(r"<svg .*?</svg>", page, flags=re.DOTALL)]  # noqa: S314  (ours)
 
 
-@pytest.mark.parametrize("case", CASES)
+# each takes a second or two
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.long if case not in CASES[::3] else ()) for case in CASES]
+)
 def test_the_page_has_every_picture_or_says_why_there_is_none(case: str) -> None:
     page = page_of(case)
     for panel in PANELS:
@@ -52,6 +55,7 @@ def test_the_page_has_every_picture_or_says_why_there_is_none(case: str) -> None
     assert all(picture.tag.endswith("svg") for picture in pictures(page))
 
 
+@pytest.mark.long
 def test_the_page_needs_no_other_file_and_is_the_same_each_time() -> None:
     page = page_of("01-plain")
     assert page == Report(partition("01-plain")).to_html()
@@ -61,6 +65,7 @@ def test_the_page_needs_no_other_file_and_is_the_same_each_time() -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.long
 def test_the_facts_are_those_of_a_scan() -> None:
     for case in CASES:
         path = partition(case)
@@ -84,6 +89,7 @@ def test_damage_is_the_first_thing_on_the_page() -> None:
     assert "Every batch could be read" in page_of("01-plain")
 
 
+@pytest.mark.long
 def test_records_with_a_wrong_time_leave_room_for_the_others(tmp_path: Path) -> None:
     path = tmp_path / "clocks-0"
     with cw.LogWriter(path) as writer:
@@ -103,6 +109,7 @@ def test_names_are_escaped(tmp_path: Path) -> None:
     assert "&lt;script&gt;alert(1)" in page
 
 
+@pytest.mark.long
 def test_reading_for_a_report_writes_nothing_to_the_partition(copied: Callable[[Path], Path]) -> None:
     path = copied(partition("01-plain"))
     before = {file: file.stat().st_mtime_ns for file in path.iterdir()}
@@ -111,7 +118,12 @@ def test_reading_for_a_report_writes_nothing_to_the_partition(copied: Callable[[
 
 
 @pytest.mark.parametrize(
-    ("name", "start"), [("r.png", b"\x89PNG"), ("r.svg", b"<?xml"), ("r.html", b"<!DOCTYPE html>")]
+    ("name", "start"),
+    [
+        pytest.param("r.png", b"\x89PNG", marks=pytest.mark.long),
+        pytest.param("r.svg", b"<?xml", marks=pytest.mark.long),
+        ("r.html", b"<!DOCTYPE html>"),
+    ],
 )
 def test_the_command_writes_the_format_of_the_suffix(command: Command, tmp_path: Path, name: str, start: bytes) -> None:
     target = tmp_path / name
@@ -119,6 +131,7 @@ def test_the_command_writes_the_format_of_the_suffix(command: Command, tmp_path:
     assert target.read_bytes().startswith(start)
 
 
+@pytest.mark.long
 def test_the_image_has_all_pictures() -> None:
     image = Report(partition("11-transactions")).to_image("svg").decode()
     for panel in PANELS:
@@ -198,6 +211,7 @@ def test_a_browser_shows_every_picture_with_its_text_inside(tmp_path: Path) -> N
         assert figure["outside"] == [], figure["name"]
 
 
+@pytest.mark.long
 def test_a_picture_of_the_page_has_the_colours_of_what_it_shows(tmp_path: Path) -> None:
     page, picture = tmp_path / "page.html", tmp_path / "page.png"
     page.write_text(page_of("11-transactions"))

@@ -152,6 +152,7 @@ def test_invalid_options_and_columns_are_refused() -> None:
         list(decoding._decoded(pa.array(["x"]), is_strict=True))  # noqa: SLF001
 
 
+@pytest.mark.long
 def test_a_query_decodes_a_column(spark: Any) -> None:
     part = corpus.partition("01-plain")
     cells = cells_of(part)

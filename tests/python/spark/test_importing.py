@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -15,6 +16,7 @@ import pytest
 
 import cordwood as cw
 from cordwood.spark import jobs
+from spark.conftest import OPTIONS
 from spark.exporting import PLAIN
 from spark.reading import refuses
 from spark.writing import Sink, all_texts, records, texts, values
@@ -70,6 +72,7 @@ def test_an_interrupted_import_continues(spark: Any, root: Path) -> None:
     assert texts(root / "data" / "orders-0") == [*given[:20], "other", *given[20:]]
 
 
+@pytest.mark.long
 def test_files_or_arguments_that_changed_are_refused(spark: Any, root: Path) -> None:
     write_files(root / "in", 2)
     jobs.import_parquet(spark, root / "in", root / "data", topic="orders", dry_run=False)
@@ -84,6 +87,7 @@ def test_files_or_arguments_that_changed_are_refused(spark: Any, root: Path) -> 
     assert [len(texts(root / "data" / name)) for name in ("orders-0", "others-0")] == [30, 30]
 
 
+@pytest.mark.long
 def test_what_was_exported_is_imported_in_its_order(spark: Any, root: Path) -> None:
     jobs.export(spark, PLAIN.path, root / "out", step_bytes=50_000, includeHeaders=True)
     done = jobs.import_parquet(spark, root / "out", root / "data", dry_run=False)
@@ -95,6 +99,7 @@ def test_what_was_exported_is_imported_in_its_order(spark: Any, root: Path) -> N
     assert contents(root / "data" / "orders-0") == contents(PLAIN.path)
 
 
+@pytest.mark.long
 def test_columns_are_expressions_over_the_files(spark: Any, root: Path) -> None:
     pq.write_table(pa.table({"id": [7, 8], "city": ["Bern", None]}), root / "cities.parquet")
     columns = {"key": "CAST(id AS STRING)", "value": "to_json(struct(*))", "timestamp": "timestamp_millis(id)"}
@@ -106,6 +111,7 @@ def test_columns_are_expressions_over_the_files(spark: Any, root: Path) -> None:
     assert [json.loads(one.value or b"") for one in (first, second)] == [{"id": 7, "city": "Bern"}, {"id": 8}]
 
 
+@pytest.mark.long
 def test_a_file_that_is_not_parquet_is_named(spark: Any, root: Path) -> None:
     write_files(root / "in", 1)
     (root / "in" / "x.parquet").write_bytes(b"PAR1 but no more")
@@ -126,8 +132,12 @@ def test_the_command_is_a_dry_run_until_yes(root: Path) -> None:
     command = [sys.executable, "-m", "cordwood.spark", "import", str(root / "in"), str(root / "data")]
     command += ["--topic", "orders", "--column", "key=substr(value, 3)", "--master", "local[1]"]
 
+    # the defaults are for larger machines
+    (root / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in OPTIONS.items()))
+    environment = {**os.environ, "SPARK_CONF_DIR": str(root)}
+
     def run(*more: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([*command, *more], capture_output=True, text=True, check=False)
+        return subprocess.run([*command, *more], env=environment, capture_output=True, text=True, check=False)
 
     dry = run()
     assert dry.returncode == 0, dry.stderr

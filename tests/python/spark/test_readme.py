@@ -24,6 +24,7 @@ README = Path(__file__).resolve().parents[3] / "README.md"
 PLAIN = corpus.partition("01-plain")
 
 
+@pytest.mark.long
 def test_the_examples_of_the_readme_work(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,7 @@ def load(request: pytest.FixtureRequest, spark: Any) -> Callable[[Path], DataFra
     return lambda path: session.read.format("cordwood").option("columns", "offset,topic").load(str(path))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.__name__)
 def test_queries_of_one_dataframe_do_not_see_each_others_filters(
     load: Callable[[Path], DataFrame], query: Callable[[DataFrame], None]

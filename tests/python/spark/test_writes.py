@@ -54,7 +54,7 @@ def as_read(record: cw.Record) -> tuple[Any, ...]:
     return record.key, record.value, record.timestamp, tuple(record.headers)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_random_frames_are_in_the_logs_as_they_were(spark: Any, root: Path, seed: int) -> None:
     chance = random.Random(seed)
     expected: dict[tuple[str, int], Counter[Any]] = {}

@@ -14,7 +14,7 @@ from scripts import run, write_script
 import cordwood as cw
 from writer.appending import APPENDER, check_recovered, start
 
-KILLS = int(os.environ.get("CORDWOOD_KILLS", "20"))
+KILLS = int(os.environ.get("CORDWOOD_KILLS", "10"))
 # system calls that change files, and the maximum number of calls before the process is killed on entering one
 CALLS = [
     ("pwrite64", 300),

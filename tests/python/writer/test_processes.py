@@ -19,7 +19,7 @@ import cordwood as cw
 from writer.appending import APPENDER, check_recovered, start
 
 T = 1_700_000_000_000
-KILLS = int(os.environ.get("CORDWOOD_KILLS", "20"))
+KILLS = int(os.environ.get("CORDWOOD_KILLS", "10"))
 
 
 @pytest.mark.parametrize("flush", ["always", cw.FlushMode.group(ms=1), "none"])

@@ -64,15 +64,20 @@ fn size(row: &Row, options: &ReaderOptions) -> usize {
     8 * options.columns.len() + options.columns.iter().map(of_column).sum::<usize>()
 }
 
-/// A header's name as its column stores it: of a string, each surrogate becomes one U+FFFD, as in Java.
+/// A header's name as its column stores it: of a string, each surrogate becomes one U+FFFD, also one without its last
+/// byte, as in Java.
 fn name(key: &[u8], keys: HeaderKeys) -> Vec<u8> {
     if keys == HeaderKeys::Binary {
         return key.to_vec();
     }
-    let mut bytes = key.to_vec();
-    for at in 0..bytes.len() {
-        if let [0xed, 0xa0..=0xbf, 0x80..=0xbf, ..] = bytes[at..] {
-            bytes[at..at + 3].copy_from_slice("\u{fffd}".as_bytes());
+    let (mut bytes, mut rest) = (Vec::new(), key);
+    while let [first, after @ ..] = rest {
+        if let [0xed, 0xa0..=0xbf, 0x80..=0xbf, after @ ..] | [0xed, 0xa0..=0xbf, after @ ..] = rest {
+            bytes.extend("\u{fffd}".as_bytes());
+            rest = after;
+        } else {
+            bytes.push(*first);
+            rest = after;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned().into_bytes()
