@@ -26,6 +26,9 @@ pub(super) struct DirtyKeys {
     replaced: Option<ReplacedOffsets>,
 }
 
+/// Rounds of batches: whether their keys count, the decompressed records, the keys with their offsets.
+type KeyRounds = Rounds<bool, Vec<u8>, (KeyHash, i64), ()>;
+
 /// The first part of a pass, at a position.
 struct Reading<'a> {
     keys: &'a mut DirtyKeys,
@@ -36,8 +39,8 @@ struct Reading<'a> {
     buffer: Vec<u8>,
     /// Keys that are not in the map yet, with their offsets.
     pending: Vec<(KeyHash, i64)>,
-    /// Batches that several threads decompress; the job is whether their keys count. `None` with one thread.
-    rounds: Option<Rounds<bool, Vec<u8>, (KeyHash, i64), ()>>,
+    /// Batches that several threads decompress. `None` with one thread.
+    rounds: Option<KeyRounds>,
     /// Whether the map was full before the last key.
     is_full: bool,
 }
@@ -240,7 +243,7 @@ impl Reading<'_> {
             keys.advance_past(&place.batch.header, start);
             Ok(())
         });
-        finished.map_err(|(place, unusable)| batches.error(&place, unusable))
+        finished.map_err(|refused| batches.error(&refused.0, refused.1))
     }
 }
 

@@ -47,15 +47,13 @@ pub(super) struct Filter<'a> {
 
 /// What is known of a batch before its records are read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fate {
+pub(super) struct Decision {
     /// Whether none of its records remain.
     removes_all: bool,
     /// Whether it remains without records.
     keeps_empty: bool,
     /// Whether it needs a delete horizon: a marker that may be removed.
     is_removable: bool,
-    /// Whether tombstones in an old format remain.
-    keeps_old_tombstones: bool,
 }
 
 /// Memory that is used for one batch after the other.
@@ -81,8 +79,7 @@ impl Filter<'_> {
         &mut self,
         header: &BatchHeader,
         bytes: &[u8],
-        keeps_old_tombstones: bool,
-    ) -> Result<(Fate, Option<AbortedTransaction>), Unusable> {
+    ) -> Result<(Decision, Option<AbortedTransaction>), Unusable> {
         let (mut is_removable, mut aborted) = (false, None);
         if header.is_control() {
             let kind = control_type(header, bytes, &mut self.plain)?;
@@ -95,7 +92,7 @@ impl Filter<'_> {
         let removes_all = is_aborted || is_replaced || is_removable && is_horizon_past;
         let keeps_empty =
             self.is_last_of_producer(header) || header.last_offset + 1 == self.first_uncleanable;
-        Ok((Fate { removes_all, keeps_empty, is_removable, keeps_old_tombstones }, aborted))
+        Ok((Decision { removes_all, keeps_empty, is_removable }, aborted))
     }
 
     /// Whether a batch must remain, because its producer's last sequence or epoch is known from it.
@@ -108,19 +105,19 @@ impl Filter<'_> {
     }
 }
 
-impl Fate {
+impl Decision {
     /// What remains of a batch of which nothing does; `None` if its records have to be read.
-    pub(super) fn of_removed(&self, header: &BatchHeader) -> Option<Remains> {
+    pub(super) fn of_removed(self, header: &BatchHeader) -> Option<Remains> {
         let records_before = header.count.map_or(0, |count| u64::try_from(count).unwrap_or(0));
         (self.removes_all && !self.keeps_empty).then(|| Remains { records_before, ..Remains::default() })
     }
 }
 
 impl Rules<'_> {
-    /// Appends what remains of a batch to `out`.
+    /// Appends what remains of a batch to `out`. `keeps_old_tombstones`: whether tombstones of a batch in an old format remain.
     pub(super) fn apply(
         &self,
-        fate: &Fate,
+        (decision, keeps_old_tombstones): (Decision, bool),
         header: &BatchHeader,
         bytes: &[u8],
         scratch: &mut Scratch,
@@ -136,8 +133,8 @@ impl Rules<'_> {
         let mut has_tombstone = false;
         while let Some(record) = records.next(payload)? {
             remains.records_before += 1;
-            let is_kept = !fate.removes_all
-                && (header.is_control() || self.is_kept(header, &record, fate.keeps_old_tombstones));
+            let is_kept = !decision.removes_all
+                && (header.is_control() || self.is_kept(header, &record, keeps_old_tombstones));
             if is_kept {
                 has_tombstone |= record.value.is_none();
                 kept.push(record);
@@ -145,7 +142,7 @@ impl Rules<'_> {
         }
         remains.records_after = kept.len() as u64;
         let is_whole = header.magic == 2 && remains.records_after == remains.records_before;
-        let kinds = (is_whole, has_tombstone || fate.is_removable, fate.keeps_empty);
+        let kinds = (is_whole, has_tombstone || decision.is_removable, decision.keeps_empty);
         remains.header = self.write(header, bytes, &kept, kinds, (rewriter, out))?;
         Ok(remains)
     }

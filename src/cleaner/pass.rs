@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::CompactedSegment;
 use super::batches::{BytesOf, SegmentBatches, Unusable};
 use super::dirty_keys::DirtyKeys;
-use super::filter::{Fate, Filter, Remains, Rules, Scratch};
+use super::filter::{Decision, Filter, Remains, Rules, Scratch};
 use super::history::History;
 use super::output::Output;
 use super::plan::CleaningRange;
@@ -54,7 +54,7 @@ pub(super) struct Pass<'a> {
     filter: Filter<'a>,
     scratch: Scratch,
     /// Batches that several threads rewrite. `None` with one thread.
-    rounds: Option<Rounds<Fate, Scratch, u8, Remains>>,
+    rounds: Option<Rounds<(Decision, bool), Scratch, u8, Remains>>,
     /// Tombstones in an old format remain in segments modified after this time, ms.
     old_delete_horizon: i64,
     leader_epoch: i32,
@@ -145,24 +145,30 @@ impl<'a> Pass<'a> {
             }
             let Some(place) = next? else { break };
             let header = &place.batch.header;
-            let decided = self.filter.decide(header, batches.bytes(&place)?, keeps_old_tombstones);
-            let (fate, aborted) = decided.map_err(|unusable| batches.error(&place, unusable))?;
+            let decided = self.filter.decide(header, batches.bytes(&place)?);
+            let (decision, aborted) = decided.map_err(|unusable| batches.error(&place, unusable))?;
             if let Some(aborted) = aborted {
                 output.add_aborted(aborted);
             }
-            if let Some(removed) = fate.of_removed(header) {
+            if let Some(removed) = decision.of_removed(header) {
                 counts.add(&removed);
                 continue;
             }
             if let Some(rounds) = self.rounds.as_mut().filter(|_| rounds::accepts(header)) {
-                if rounds.add(place, batches.bytes(&place)?, fate) {
+                if rounds.add(place, batches.bytes(&place)?, (decision, keeps_old_tombstones)) {
                     self.run(&mut batches, output, &mut counts)?;
                 }
                 continue;
             }
             self.run(&mut batches, output, &mut counts)?;
             let bytes = batches.bytes(&place)?;
-            let remains = self.rules.apply(&fate, header, bytes, &mut self.scratch, output.buffer());
+            let remains = self.rules.apply(
+                (decision, keeps_old_tombstones),
+                header,
+                bytes,
+                &mut self.scratch,
+                output.buffer(),
+            );
             let remains = remains.map_err(|unusable| batches.error(&place, unusable))?;
             counts.add(&remains);
             if let Some(header) = remains.header {
@@ -188,8 +194,8 @@ impl<'a> Pass<'a> {
         counts: &mut Counts,
     ) -> Result<()> {
         let Self { rounds: Some(rounds), rules, .. } = self else { return Ok(()) };
-        rounds.work(|place, fate, bytes, (scratch, out)| {
-            rules.apply(fate, &place.batch.header, bytes, scratch, out)
+        rounds.work(|place, decision, bytes, (scratch, out)| {
+            rules.apply(*decision, &place.batch.header, bytes, scratch, out)
         });
         let finished = rounds.finish(|_, remains, bytes| {
             let remains = remains?;
@@ -200,7 +206,7 @@ impl<'a> Pass<'a> {
             }
             Ok(())
         });
-        finished.map_err(|(place, unusable)| batches.error(&place, unusable))
+        finished.map_err(|refused| batches.error(&refused.0, refused.1))
     }
 }
 

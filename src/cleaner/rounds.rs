@@ -59,14 +59,14 @@ impl<J, S, O, R> Chunk<J, S, O, R> {
     fn finish(
         &mut self,
         finish: &mut impl FnMut(&Place, Result<R, Unusable>, &[O]) -> Result<(), Unusable>,
-    ) -> Result<(), (Place, Unusable)> {
+    ) -> Result<(), Box<(Place, Unusable)>> {
         for ((place, ..), result) in self.queued.drain(..).zip(self.results.drain(..)) {
             let (result, range) = match result {
                 Ok((result, range)) => (Ok(result), range),
                 Err(unusable) => (Err(unusable), 0..0),
             };
             let output = self.output.get(range).unwrap_or_default();
-            finish(&place, result, output).map_err(|unusable| (place, unusable))?;
+            finish(&place, result, output).map_err(|unusable| Box::new((place, unusable)))?;
         }
         self.bytes.clear();
         self.output.clear();
@@ -139,7 +139,7 @@ where
     pub(super) fn finish(
         &mut self,
         mut finish: impl FnMut(&Place, Result<R, Unusable>, &[O]) -> Result<(), Unusable>,
-    ) -> Result<(), (Place, Unusable)> {
+    ) -> Result<(), Box<(Place, Unusable)>> {
         self.filling = 0;
         self.chunks.iter_mut().try_for_each(|chunk| chunk.finish(&mut finish))
     }

@@ -21,7 +21,7 @@ const WORDS: usize = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KeyHash([u64; 2]);
 
-/// SipHash with a random key.
+/// `SipHash` with a random key.
 #[derive(Debug)]
 struct RandomHasher(SipHasher13);
 

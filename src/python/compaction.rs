@@ -44,7 +44,7 @@ value_class! {
 pub(super) fn options_of(
     now: Option<&Bound<'_, PyAny>>,
     dedupe_buffer_bytes: Option<&Bound<'_, PyAny>>,
-    threads: &Defaulted<'_, '_>,
+    threads: Defaulted<'_, '_>,
 ) -> PyResult<CompactionOptions> {
     let default = CompactionOptions::default();
     let bytes = optional("dedupe_buffer_bytes", dedupe_buffer_bytes, positive)?;
@@ -71,6 +71,6 @@ pub(super) fn plan_compaction(
 ) -> PyResult<PyCompaction> {
     let log = log.cast::<PyLog>().map_err(|_| wrong_type("log", "a Log", log))?;
     let config = config_of(config)?;
-    let options = options_of(now, dedupe_buffer_bytes, &threads)?;
+    let options = options_of(now, dedupe_buffer_bytes, threads)?;
     log.get().read(py, |log| plan(&log, &config, &options)).map(Into::into)
 }

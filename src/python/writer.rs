@@ -413,7 +413,7 @@ impl PyLogWriter {
         dedupe_buffer_bytes: Option<&Bound<'_, PyAny>>,
         threads: Defaulted<'_, '_>,
     ) -> PyResult<PyCompaction> {
-        let options = compaction::options_of(now, dedupe_buffer_bytes, &threads)?;
+        let options = compaction::options_of(now, dedupe_buffer_bytes, threads)?;
         Ok(self.remove_with(py, Call::without_appends("compact"), |writer| writer.compact(&options))?.into())
     }
 
