@@ -48,7 +48,8 @@ def test_pickles_of_a_reader_contain_no_handle() -> None:
     splits = reader.partitions()
     before = len(list(OPEN_FILES.iterdir()))
     copies = [again(value) for value in (data, reader, *splits) for _ in range(20)]
-    assert len(list(OPEN_FILES.iterdir())) == before
+    # objects of earlier tests may be collected meanwhile
+    assert len(list(OPEN_FILES.iterdir())) <= before
     assert len(copies) >= 60
 
 
