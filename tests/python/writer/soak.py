@@ -100,11 +100,12 @@ def follow(records):
 
 used, is_done = [], False
 while not is_done:
-    log = cw.Log(path)
-    expected = min(max(log.log_start_offset, expected), log.log_end_offset)
-    while changes and changes[-1][0] >= expected:
-        changes.pop()
     try:
+        # the log may also be truncated between these lines
+        log = cw.Log(path)
+        expected = min(max(log.log_start_offset, expected), log.log_end_offset)
+        while changes and changes[-1][0] >= expected:
+            changes.pop()
         is_done = follow(log.follow(expected))
     except cw.LogChangedError:
         expected = max(expected - BACK, 0)
