@@ -159,6 +159,7 @@ def test_a_batch_whose_driver_is_killed_at_any_step_is_written_as_a_whole_or_not
         recover(staged.path)
         found = all_texts(staged.path)
         assert found in (BEFORE, after), (stop, found)
+        assert not list(staged.path.rglob("*.part")), stop
         outcomes.add((killed, found == after))
         # the next write is not disturbed
         orders(staged.path).run(rows((1, "next")))

@@ -78,7 +78,8 @@ def commit_staged(
 def recover(root: str, config: LogConfig | None = None) -> None:
     """Take back the commits that were interrupted, and finish those that count already.
 
-    Those of a process that is alive, which has the locks of the logs, are left to it.
+    What is left of files that were not completely written is removed. The commits of a process that is alive, which has
+    the locks of the logs, are left to it.
 
     *Errors*: `CORDWOOD_UNFINISHED_WRITE` if records of others follow those of an interrupted commit.
     """
@@ -92,6 +93,10 @@ def recover(root: str, config: LogConfig | None = None) -> None:
             # the locks show that its process has ended; it may have ended its commit before
             if path.exists():
                 end(journal, path, commit, writers)
+    for name, path in journal.partly_written():
+        # it is written with the lock of its partition
+        with suppress(LockedError), _locked(journal, [name], config):
+            path.unlink(missing_ok=True)
 
 
 def check_lock(root: str) -> None:

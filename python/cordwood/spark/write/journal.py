@@ -20,6 +20,7 @@ __all__ = ["Change", "Commit", "Journal", "Piece", "unless_removed"]
 
 _OWN = ".cordwood.spark"
 _FORMAT = 1
+_PARTLY_WRITTEN = ".part"
 
 # staged logs of a write whose driver died are removed when nothing was written to them for so long
 _STALE_SECONDS = 7 * 24 * 3600
@@ -135,6 +136,16 @@ class Journal:
         """Return the commits that are going on or were interrupted, with their files."""
         return list(self._read("unfinished"))
 
+    def partly_written(self) -> list[tuple[str, Path]]:
+        """Return the files whose writing is going on or was interrupted, with the names of their partitions."""
+        return [
+            (partition, path)
+            for partition, _, _ in self.partitions()
+            for folder in ("unfinished", "finished")
+            for path in _entries(self.root / partition / _OWN / folder)
+            if path.suffix == _PARTLY_WRITTEN
+        ]
+
     def finished(self) -> list[tuple[Path, Commit]]:
         """Return the recorded commits: the last of queries, and those whose older records are not deleted yet."""
         return list(self._read("finished"))
@@ -234,7 +245,7 @@ def _last_change(folder: Path) -> float:
 
 def _write(path: Path, commit: Commit) -> None:
     """Write a file atomically and durably: after a power failure it is complete or missing."""
-    unfinished = path.with_name(f".{path.name}.part")
+    unfinished = path.with_name(f".{path.name}{_PARTLY_WRITTEN}")
     with unfinished.open("w", encoding="utf-8") as file:
         json.dump({"format": _FORMAT, **asdict(commit)}, file, indent=1)
         file.flush()
