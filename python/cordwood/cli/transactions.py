@@ -1,12 +1,13 @@
 """`cordwood transactions`: transactional ids of `__transaction_state`, and the transactions that logs show as open."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import cordwood
 from cordwood.cli.declared import Argument, Option
-from cordwood.cli.exit_codes import NothingFoundError, UsageError
+from cordwood.cli.exit_codes import NothingFoundError, UsageError, say
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import elapsed
 from cordwood.cli.tables import (
@@ -86,6 +87,8 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
         else:
             table = cordwood.transactions(path, transactional_ids=transactional_id, on_damage=on_damage)
             shown = _IDS
+    if is_open and partition is not None:
+        _say_deleted(path, table)
     remarks = _unread(table) if is_open else []
     write(table, shown, path=path, json_lines=json, output_format=output_format, output=output, remarks=remarks)
 
@@ -98,7 +101,9 @@ def _abort(path: Path, producer_id: int, *, yes: bool, json: bool) -> None:
     if cordwood.classify(path).kind == "data_directory":
         raise UsageError(f"--abort needs one partition directory, found the data directory {path}")
     rows = cordwood.open_transactions(path).to_dicts()
-    row = next((row for row in rows if row["producer_id"] == producer_id), None) or _deleted(path, producer_id)
+    row = next((row for row in rows if row["producer_id"] == producer_id), None)
+    if row is None:
+        row = next((row for row in _deleted(path, rows) if row["producer_id"] == producer_id), None)
     if row is None:
         others = ", ".join(str(row["producer_id"]) for row in rows if row["producer_id"] is not None)
         raise NothingFoundError(
@@ -126,13 +131,24 @@ def _abort(path: Path, producer_id: int, *, yes: bool, json: bool) -> None:
         print_text("nothing was written; add --yes to abort it", style="dim")
 
 
-def _deleted(path: Path, producer_id: int) -> dict[str, Any] | None:
-    """Return the open transaction of a producer whose records are all below the log start offset."""
-    for found, epoch, first_offset, last_offset in cordwood.LogWriter._open_transactions(path):  # noqa: SLF001
-        if found == producer_id:
-            names = ("producer_id", "producer_epoch", "first_offset", "last_offset", "records")
-            return dict(zip(names, (found, epoch, first_offset, last_offset, 0), strict=True))
-    return None
+def _deleted(path: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the open transactions whose records are all below the log start offset. *rows*: those with records."""
+    names = ("producer_id", "producer_epoch", "first_offset", "last_offset")
+    known = {row["producer_id"] for row in rows}
+    found = [dict(zip(names, one, strict=True)) for one in cordwood.LogWriter._open_transactions(path)]  # noqa: SLF001
+    return [row | {"records": 0} for row in found if row["producer_id"] not in known]
+
+
+def _say_deleted(path: Path, table: cordwood.Table) -> None:
+    """Name the open transactions whose records were all deleted. They hold back compaction, and no reader."""
+    # of a log that another process writes, or that a writer would not open, they are not known
+    with suppress(cordwood.CordwoodError, OSError):
+        for row in _deleted(path, table.to_dicts()):
+            say(
+                f"producer {row['producer_id']}: the records of its open transaction, from offset "
+                f"{row['first_offset']} to {row['last_offset']}, were all deleted; compaction stops there until it is "
+                f"ended, with --abort {row['producer_id']}"
+            )
 
 
 def _unread(table: cordwood.Table) -> list[str]:
@@ -211,5 +227,5 @@ _OPEN = Shown(
         ("notes", "text"),
     ],
     row=_open_row,
-    nothing="no transaction is open here",
+    nothing="no open transaction has records here",
 )

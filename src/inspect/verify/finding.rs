@@ -113,6 +113,8 @@ impl Finding {
 pub(super) fn agree_on_remedies(findings: &mut [Finding]) {
     let has = |remedy| findings.iter().any(|finding| finding.remedy == remedy);
     let is_damaged = has(Remedy::Salvage);
+    // what is left of a batch that was synced is no torn write
+    let is_short = findings.iter().any(|finding| finding.rule == Rule::LostEnd);
     let is_unfinished = findings.iter().any(|finding| finding.rule == Rule::ReplacementCommitted);
     for finding in findings {
         match finding.remedy {
@@ -120,7 +122,7 @@ pub(super) fn agree_on_remedies(findings: &mut [Finding]) {
                 finding.remedy =
                     Remedy::Manual("repair the log first, which makes the file again where it is needed");
             }
-            Remedy::Repair | Remedy::Recover if is_damaged => finding.remedy = Remedy::Salvage,
+            Remedy::Repair | Remedy::Recover if is_damaged || is_short => finding.remedy = Remedy::Salvage,
             _ => {}
         }
     }

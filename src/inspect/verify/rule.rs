@@ -221,7 +221,9 @@ rules! {
         Remedy::Manual("remove the file: named producers that it is needed for then begin again at sequence 0"),
         "ignores the file";
     /// A log that ends below the offset up to which a writer synced it.
-    LostEnd = "lost_end", Error, Remedy::Manual("restore the records after the log end from a copy"), "ignores the file";
+    LostEnd = "lost_end", Error,
+        Remedy::Manual("restore the records after the log end from a copy; cordwood repair --policy salvage goes on without them"),
+        "ignores the file";
     /// Segments that are missing or have another size than when the writer closed the log.
     NotAsClosed = "not_as_closed", Error, Remedy::Manual("restore the segment from a copy"), "ignores the file";
     /// A truncation that was interrupted.

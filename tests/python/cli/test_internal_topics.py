@@ -63,7 +63,7 @@ def test_open_transactions_of_a_partition_and_of_a_directory() -> None:
     of_partition = cordwood("transactions", partition, "--json")
     assert [json.loads(line)["first_offset"] for line in of_partition.stdout.splitlines()] == [903, 940]
     nothing = cordwood("transactions", DATA, "--open")
-    assert (nothing.returncode, nothing.stderr) == (1, b"cordwood: no transaction is open here\n")
+    assert (nothing.returncode, nothing.stderr) == (1, b"cordwood: no open transaction has records here\n")
 
 
 def test_an_open_transaction_is_aborted_only_with_yes(tmp_path: Path) -> None:
@@ -100,6 +100,12 @@ def test_an_open_transaction_whose_records_were_all_deleted_is_aborted(tmp_path:
         writer.append(b"4")
     assert [row["producer_id"] for row in cw.open_transactions(partition).to_dicts()] == [other.producer_id]
     files = {file.name: file.read_bytes() for file in partition.iterdir() if file.is_file()}
+    listed = cordwood("transactions", partition, "--json")
+    assert [json.loads(line)["producer_id"] for line in listed.stdout.splitlines()] == [other.producer_id]
+    assert (
+        f"producer {deleted.producer_id}: the records of its open transaction, from offset 0 to 1"
+        in listed.stderr.decode()
+    )
     dry = cordwood("transactions", partition, "--abort", deleted.producer_id)
     assert (dry.returncode, dry.stderr) == (0, b"")
     what = f"the transaction of producer {deleted.producer_id} from offset 0 to 1, whose records were all deleted"

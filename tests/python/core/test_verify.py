@@ -155,6 +155,13 @@ def test_a_log_of_a_writer_is_intact_and_a_lost_end_is_found(tmp_path: Path) -> 
     found = cw.verify(partition, deep=True)
     assert (found.findings, found.segments_checked > 3) == ([], True)
     last = max(partition.glob("*.log"))
+    torn = last.read_bytes()[:-1]
+    last.write_bytes(torn)
+    advice = {finding.code: finding.advice for finding in cw.verify(partition).findings}
+    assert advice["torn_tail"] == f"cordwood repair {partition} --policy salvage"
+    with pytest.raises(cw.CorruptLogError):
+        cw.repair(partition)
+    assert cw.repair(partition, policy="salvage").lost_ranges
     for path in partition.glob(f"{last.stem}.*"):
         path.unlink()
     assert {"lost_end", "not_as_closed"} & {finding.code for finding in cw.verify(partition).findings}
