@@ -2,6 +2,9 @@
 
 use crate::error::{Error, Result};
 
+/// The largest number of threads of one call: more are reduced to it.
+pub(crate) const MAX_THREADS: usize = 256;
+
 /// The meaning of a record's timestamp. Kafka: `TimestampType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TimestampType {

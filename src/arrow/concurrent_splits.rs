@@ -15,9 +15,7 @@ use super::reader_options::ReaderOptions;
 use super::running_split::{RunningSplit, Split, max_ready_bytes};
 use crate::error::Result;
 use crate::log::{Log, Progress, ScanOptions};
-
-/// The maximum number of threads.
-const MAX_THREADS: usize = 256;
+use crate::types::MAX_THREADS;
 
 /// The maximum size of a split, bytes of the log.
 const SPLIT_BYTES: u64 = 4 << 20;

@@ -4,7 +4,7 @@ use crate::error::{Error, Malformed, Result};
 use crate::log::Log;
 use crate::segment::{Batch, CHECKSUM_READ, Damage, LOOKUP_READ, Preceding, Segment, Step, Walk};
 
-/// Of which batches the bytes are read, and the checksums verified.
+/// Of which batches all bytes are read, and the checksums verified; of the others only the headers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BytesOf {
     AllBatches,
@@ -87,7 +87,7 @@ impl<'a> SegmentBatches<'a> {
         Ok(Some(place))
     }
 
-    /// The bytes of a batch, whose checksum was verified if its bytes are read.
+    /// The bytes of a batch. Its checksum was verified if it is one of [`BytesOf`].
     pub(super) fn bytes(&mut self, place: &Place) -> Result<&[u8]> {
         self.walk.bytes(&place.batch)
     }

@@ -87,12 +87,12 @@ impl DirtyKeys {
             let mut batches = SegmentBatches::new(&segment, log, leader_epoch, BytesOf::AllBatches)?;
             // also after the last key for which there is room, so that all checksums are verified
             loop {
-                let next = batches.next();
-                if !matches!(next, Ok(Some(_))) {
+                let found = batches.next();
+                if !matches!(found, Ok(Some(_))) {
                     // before an error: one of the batches before it comes first
                     reading.run(&mut batches)?;
                 }
-                let Some(place) = next? else { break };
+                let Some(place) = found? else { break };
                 if !reading.is_full {
                     reading.add(&mut batches, &place)?;
                 }
@@ -168,7 +168,14 @@ impl Reading<'_> {
     fn add(&mut self, batches: &mut SegmentBatches<'_>, place: &Place) -> Result<()> {
         let header = &place.batch.header;
         let has_keys = self.has_keys(header, batches.bytes(place)?);
-        let has_keys = has_keys.map_err(|unusable| batches.error(place, unusable))?;
+        let has_keys = match has_keys {
+            Ok(has_keys) => has_keys,
+            Err(unusable) => {
+                // an error of an earlier batch comes first, and after the last key for which there is room there is none
+                self.run(batches)?;
+                return if self.is_full { Ok(()) } else { Err(batches.error(place, unusable)) };
+            }
+        };
         if let Some(rounds) = self.rounds.as_mut().filter(|_| rounds::accepts(header)) {
             let is_ready = rounds.add(*place, batches.bytes(place)?, has_keys);
             return if is_ready { self.run(batches) } else { Ok(()) };

@@ -138,15 +138,20 @@ impl<'a> Pass<'a> {
         let (log, bytes_of) = (self.source.log, BytesOf::AllBatches);
         let mut batches = SegmentBatches::new(segment, log, self.leader_epoch, bytes_of)?;
         loop {
-            let next = batches.next();
-            if !matches!(next, Ok(Some(_))) {
+            let found = batches.next();
+            if !matches!(found, Ok(Some(_))) {
                 // before an error: one of the batches before it comes first
                 self.run(&mut batches, output, &mut counts)?;
             }
-            let Some(place) = next? else { break };
+            let Some(place) = found? else { break };
             let header = &place.batch.header;
-            let decided = self.filter.decide(header, batches.bytes(&place)?);
-            let (decision, aborted) = decided.map_err(|unusable| batches.error(&place, unusable))?;
+            let (decision, aborted) = match self.filter.decide(header, batches.bytes(&place)?) {
+                Ok(decided) => decided,
+                Err(unusable) => {
+                    self.run(&mut batches, output, &mut counts)?;
+                    return Err(batches.error(&place, unusable));
+                }
+            };
             if let Some(aborted) = aborted {
                 output.add_aborted(aborted);
             }

@@ -7,6 +7,7 @@ use std::thread;
 
 use super::batches::{Place, Unusable};
 use crate::record::BatchHeader;
+use crate::types::MAX_THREADS;
 
 /// The bytes of a chunk, after which the next one begins: some milliseconds of work, and less than the caches of a core have room for.
 const CHUNK_BYTES: usize = 512 << 10;
@@ -14,7 +15,6 @@ const CHUNK_BYTES: usize = 512 << 10;
 const CHUNK_RECORDS: usize = 64 << 10;
 /// The largest batch of a chunk, bytes.
 const MAX_BATCH: u32 = 4 << 20;
-const MAX_THREADS: usize = 256;
 
 /// Chunks of batches. `J`: what is to be done with a batch; `S`: what a thread uses for that; `O`: what it makes, any number for a
 /// batch; `R`: what else is known of the batch then.
@@ -26,7 +26,7 @@ pub(super) struct Rounds<J, S, O, R> {
 }
 
 /// The batches of a thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Chunk<J, S, O, R> {
     bytes: Vec<u8>,
     records: usize,

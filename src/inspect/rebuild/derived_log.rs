@@ -10,9 +10,8 @@ use crate::error::{Error, Malformed, Result};
 use crate::index::due_entries::EntryRule;
 use crate::log::Log;
 use crate::segment::{SCAN_READ, Segment};
+use crate::types::MAX_THREADS;
 
-/// The maximum number of threads.
-const MAX_THREADS: usize = 256;
 /// The number of segments of each thread that are read before the first of them is returned.
 const SEGMENTS_PER_THREAD: usize = 2;
 

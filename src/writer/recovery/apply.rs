@@ -43,7 +43,8 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
     remove_clean_markers(&directory, &plan)?;
     let recovered = match plan.work {
         Work::Create { removed, log_start_offset } => {
-            remove_newest_first(&directory, removed.into_iter().rev())?;
+            // also an index without its `.log` at the new log start: after a crash it would be the index of the new segment
+            remove_newest_first(&directory, removed.into_iter().rev().chain([log_start_offset]))?;
             create(&directory, options, log_start_offset, jitter)?
         }
         Work::Recover(recovery) => recover(&directory, options, *recovery, jitter)?,

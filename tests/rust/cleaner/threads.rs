@@ -109,10 +109,11 @@ fn the_files_do_not_depend_on_the_number_of_threads() {
 fn a_batch_with_a_broken_record_is_the_same_error_with_any_number_of_threads() {
     let batch = |offset| BatchV2::new(offset).record(Rec::at(NOW).key("k").value(noise(offset).repeat(10)));
     let mut batches: Vec<_> = (0..600).map(|offset| batch(offset).build()).collect();
-    // the length of a record, with a checksum that matches; 300 batches are more than a thread takes at a time
-    for broken in [250, 450, 550] {
+    // the length of a record, or the bit of a control batch, with a checksum that matches; 300 batches are more than a thread takes at a
+    // time
+    for (broken, at, bit) in [(250, 61, 1), (300, 22, 0x20), (450, 61, 1), (550, 61, 1)] {
         let bytes = &mut batches[broken].bytes;
-        bytes[61] ^= 1;
+        bytes[at] ^= bit;
         let crc = crc32c(&bytes[21..]);
         bytes[17..21].copy_from_slice(&crc.to_be_bytes());
     }

@@ -111,7 +111,7 @@ fn run_logs(count: u64, crashes: usize, threads: u64) -> Tally {
 
 #[test]
 fn a_log_that_crashes_repeatedly_loses_nothing() {
-    assert!(run_logs(60, 20, 2).images >= 1_200);
+    assert!(run_logs(200, 20, 2).images >= 4_000);
 }
 
 #[test]

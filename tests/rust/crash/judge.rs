@@ -272,13 +272,6 @@ pub fn differs(one: &Recovered, other: &Recovered) -> Option<String> {
             };
             !name.ends_with(".snapshot") || other.contains_key(*name) && visible(&one) != visible(&other)
         })
-        // a missing transaction index is one without entries
-        .filter(|name| {
-            let bytes = |files: &BTreeMap<String, Arc<Vec<u8>>>| {
-                files.get(*name).map_or(Vec::new(), |bytes| bytes.to_vec())
-            };
-            !name.ends_with(".txnindex") || bytes(&one) != bytes(&other)
-        })
         // an index without its log is ignored, and Kafka deletes it
         .filter(|name| {
             let log = name.split('.').next().map(|base| format!("{base}.log")).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Up to three more power losses during recovery. The result equals that of an uninterrupted recovery, byte for byte.
 
-use cordwood::fs::mem::{Image, Survivors};
+use cordwood::fs::mem::{Image, MemoryDisk, Survivors};
 use cordwood::writer::LogWriter;
 
 use crate::explore::{MODES, Seen, explore_one, sequences};
@@ -99,6 +99,22 @@ fn a_crash_during_recovery_changes_nothing() {
     println!("{{\"rig\": \"nested crashes\", \"recoveries\": {}}}", tally.nested);
     tally.assert_none();
     assert!(tally.nested > 5_000, "{} nested recoveries", tally.nested);
+}
+
+#[test]
+fn crashes_while_a_log_is_created_beside_an_index_without_a_log_change_nothing() {
+    let setup = Setup { flush: MODES[0], sector: 16, before: Before::Nothing };
+    let mut judge = Judge::new(setup.options());
+    let disk = MemoryDisk::new(16);
+    for kind in ["index", "timeindex", "txnindex"] {
+        disk.put(&format!("{:020}.{kind}", 0), &[1; 72]);
+    }
+    let image = disk.crash_point().image(Survivors::All);
+    let undisturbed = judge.recover(image.disk()).unwrap();
+    assert!(undisturbed.files.iter().all(|(name, _)| !name.ends_with(".txnindex")));
+    crash(&image, &undisturbed, 3, &Seen::new(), &mut judge, "a new log");
+    judge.tally.assert_none();
+    assert!(judge.tally.nested > 20, "{} nested recoveries", judge.tally.nested);
 }
 
 #[test]

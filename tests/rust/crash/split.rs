@@ -116,6 +116,46 @@ fn crashes_while_a_segment_below_the_recovery_point_is_split_lose_no_aborted_tra
 }
 
 #[test]
+fn crashes_while_a_replacement_with_a_snapshot_inside_its_last_segment_is_finished_change_nothing() {
+    let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Nothing };
+    let mut judge = Judge::new(setup.options());
+    let of_producer =
+        |offset: i64| BatchV2::new(offset).leader_epoch(0).producer(9, 0, offset as i32).record(Rec::at(NOW));
+    let bytes =
+        |batches: &[BatchV2]| -> Vec<u8> { batches.iter().flat_map(|batch| batch.build().bytes).collect() };
+    // a log of the same batches that rolled at offset 3
+    let other = MemoryDisk::new(16);
+    let mut writer = LogWriter::open_in(other.directory("/orders-0"), &setup.options()).unwrap();
+    writer.append_batches(&bytes(&[0, 1, 2].map(of_producer)), true).unwrap();
+    writer.roll().unwrap();
+    let snapshot = format!("{:020}.snapshot", 3);
+    let files = other.shown().files();
+    let (_, contents) = files.iter().find(|(name, _)| *name == snapshot).unwrap();
+    let disk = MemoryDisk::new(16);
+    disk.put(&snapshot, contents);
+    let segments = [
+        // it replaces the next two, of which these batches remain
+        (0, ".swap", vec![of_producer(1), of_producer(4)]),
+        (0, "", vec![of_producer(0), of_producer(1)]),
+        (2, "", vec![of_producer(2), of_producer(3), of_producer(4)]),
+        (9, "", vec![of_producer(9)]),
+    ];
+    for (base, stage, batches) in segments {
+        disk.put(&format!("{base:020}.log{stage}"), &bytes(&batches));
+        disk.put(&format!("{base:020}.index{stage}"), &[]);
+        disk.put(&format!("{base:020}.timeindex{stage}"), &[]);
+    }
+    let image = disk.crash_point().image(Survivors::All);
+    let undisturbed = judge.recover(image.disk()).unwrap();
+    let batches = Reader::default().read(&undisturbed.files).unwrap();
+    assert_eq!(batches.iter().map(|batch| batch.base_offset).collect::<Vec<_>>(), [1, 4, 9]);
+    assert!(undisturbed.files.iter().all(|(name, _)| *name != snapshot));
+    crash(&image, &undisturbed, 2, &Seen::new(), &mut judge, "a replacement");
+    judge.tally.assert_none();
+    assert!(judge.tally.nested > 100, "{}", judge.tally.nested);
+}
+
+#[test]
 fn no_failed_operation_of_a_split_costs_a_record() {
     for kind in [FaultKind::InputOutput, FaultKind::NoSpace, FaultKind::ShortWrite, FaultKind::Interrupted] {
         for forever in [false, true] {
