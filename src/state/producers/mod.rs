@@ -15,10 +15,10 @@
 //!         26 last timestamp i64 │ 34 coordinator epoch i32 │ 38 first offset of the open transaction i64        (−1: none)
 //! ```
 //!
-//! Kafka writes the entries in the order of a hash map of Java (`hash_order`).
+//! Kafka writes the entries in the order of a hash map of Java (`producer_map`).
 
 mod entry;
-mod hash_order;
+mod producer_map;
 pub(crate) mod snapshot;
 mod states;
 mod tree_bin;

@@ -1,5 +1,7 @@
 //! The bytes of a snapshot.
 
+use std::collections::HashSet;
+
 use super::{ProducerEntry, SequenceRange};
 use crate::error::Malformed;
 use crate::record::crc;
@@ -64,11 +66,13 @@ impl ProducerSnapshot {
     /// The first entry whose producer has an entry before it, and the producer's id.
     fn repeated(&self) -> Option<(usize, i64)> {
         let ids = self.entries.iter().map(|entry| entry.producer_id);
-        let mut sorted: Vec<_> = ids.zip(0..).collect();
+        let mut sorted: Vec<_> = ids.clone().collect();
         sorted.sort_unstable();
-        let pairs = sorted.iter().zip(sorted.iter().skip(1));
-        let repeated = pairs.filter(|((id, _), (next, _))| id == next);
-        repeated.map(|(_, (id, number))| (*number, *id)).min()
+        if sorted.windows(2).all(|pair| pair.first() != pair.last()) {
+            return None;
+        }
+        let mut seen = HashSet::new();
+        ids.enumerate().find(|(_, id)| !seen.insert(*id))
     }
 
     /// The size of the snapshot at the start of `bytes`, from its number of entries; at most their length.
@@ -87,22 +91,26 @@ impl ProducerSnapshot {
 
 /// The bytes of a file.
 pub(crate) fn encode<'a>(entries: impl ExactSizeIterator<Item = &'a ProducerEntry>) -> Vec<u8> {
-    let mut rest = Vec::with_capacity(4 + ENTRY * entries.len());
-    rest.extend(i32::try_from(entries.len()).unwrap_or(i32::MAX).to_be_bytes());
+    let mut bytes = Vec::with_capacity(ENTRIES + ENTRY * entries.len());
+    bytes.extend_from_slice(&VERSION.to_be_bytes());
+    // the checksum, when the rest is known
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.extend_from_slice(&i32::try_from(entries.len()).unwrap_or(i32::MAX).to_be_bytes());
     for entry in entries {
         let none = SequenceRange { last_sequence: -1, last_offset: -1, offset_delta: 0, timestamp: -1 };
         let batch = entry.last_batch().unwrap_or(&none);
-        rest.extend(entry.producer_id.to_be_bytes());
-        rest.extend(entry.producer_epoch.to_be_bytes());
-        rest.extend(batch.last_sequence.to_be_bytes());
-        rest.extend(batch.last_offset.to_be_bytes());
-        rest.extend(batch.offset_delta.to_be_bytes());
-        rest.extend(entry.last_timestamp.to_be_bytes());
-        rest.extend(entry.coordinator_epoch.to_be_bytes());
-        rest.extend(entry.open_transaction.unwrap_or(-1).to_be_bytes());
+        bytes.extend_from_slice(&entry.producer_id.to_be_bytes());
+        bytes.extend_from_slice(&entry.producer_epoch.to_be_bytes());
+        bytes.extend_from_slice(&batch.last_sequence.to_be_bytes());
+        bytes.extend_from_slice(&batch.last_offset.to_be_bytes());
+        bytes.extend_from_slice(&batch.offset_delta.to_be_bytes());
+        bytes.extend_from_slice(&entry.last_timestamp.to_be_bytes());
+        bytes.extend_from_slice(&entry.coordinator_epoch.to_be_bytes());
+        bytes.extend_from_slice(&entry.open_transaction.unwrap_or(-1).to_be_bytes());
     }
-    let crc = crc::crc32c(&rest);
-    [&VERSION.to_be_bytes()[..], &crc.to_be_bytes(), &rest].concat()
+    let crc = crc::crc32c(bytes.get(COUNT..).unwrap_or_default());
+    bytes.get_mut(2..COUNT).into_iter().for_each(|stored| stored.copy_from_slice(&crc.to_be_bytes()));
+    bytes
 }
 
 /// Decodes an entry's [`ENTRY`] bytes.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::hash_order::HashOrder;
+use super::producer_map::ProducerMap;
 use super::updates::{Ended, ProducerUpdates};
 use super::{ProducerEntry, ProducerSnapshot, snapshot};
 use crate::error::Malformed;
@@ -17,8 +17,7 @@ use crate::record::control::{ControlType, EndMarker};
 /// *Source*: `ProducerStateManager`, with `AppendOrigin.REPLICATION`.
 #[derive(Debug, Clone, Default)]
 pub struct ProducerStates {
-    producers: HashMap<i64, ProducerEntry>,
-    order: HashOrder,
+    producers: ProducerMap,
     /// The producer of each open transaction, by the transaction's first offset.
     open: BTreeMap<i64, i64>,
 }
@@ -87,15 +86,12 @@ impl ProducerStates {
     /// *Source*: `ProducerStateManager.clearProducerIds`.
     pub fn clear(&mut self) {
         self.producers.clear();
-        self.order.retain(|_| false);
         self.open.clear();
     }
 
     /// States without producers, with the size of the map of these, as after [`ProducerStates::clear`].
     pub(crate) fn emptied(&self) -> Self {
-        let mut order = self.order.clone();
-        order.retain(|_| false);
-        Self { order, ..Self::default() }
+        Self { producers: self.producers.emptied(), ..Self::default() }
     }
 
     /// The number of producers.
@@ -105,17 +101,17 @@ impl ProducerStates {
 
     /// Whether there is no producer.
     pub fn is_empty(&self) -> bool {
-        self.producers.is_empty()
+        self.producers.len() == 0
     }
 
     /// A producer's state.
     pub fn get(&self, producer_id: i64) -> Option<&ProducerEntry> {
-        self.producers.get(&producer_id)
+        self.producers.get(producer_id)
     }
 
     /// All producers, in the order in which Kafka writes them to a snapshot.
     pub fn iter(&self) -> impl Iterator<Item = &ProducerEntry> {
-        self.order.iter().filter_map(|producer_id| self.producers.get(&producer_id))
+        self.producers.iter()
     }
 
     /// The last record of each producer.
@@ -126,7 +122,7 @@ impl ProducerStates {
             data_offset: entry.last_batch().map(|batch| batch.last_offset),
             producer_epoch: entry.producer_epoch,
         };
-        self.producers.iter().map(|(producer_id, entry)| (*producer_id, last_record(entry))).collect()
+        self.producers.values().map(|entry| (entry.producer_id, last_record(entry))).collect()
     }
 
     /// The first offset of the oldest open transaction.
@@ -153,16 +149,16 @@ impl ProducerStates {
         if producer_id < 0 {
             return Ok(None);
         }
-        let Self { producers, order, open } = self;
-        let known = producers.get(&producer_id);
+        let Self { producers, open } = self;
+        let known = producers.get(producer_id);
         let open_transaction = known.and_then(|known| known.open_transaction);
         if !header.is_control() {
             check_continuation(header, open_transaction, open)?;
         }
-        let entry = producers.entry(producer_id).or_insert_with(|| {
-            order.insert(producer_id);
-            ProducerEntry::new(producer_id)
-        });
+        if known.is_none() {
+            producers.insert(ProducerEntry::new(producer_id));
+        }
+        let Some(entry) = producers.get_mut(producer_id) else { return Ok(None) };
         if !header.is_control() {
             entry.append(header);
             if header.is_transactional() && open_transaction.is_none() {
@@ -187,9 +183,7 @@ impl ProducerStates {
 
     /// Removes the producers that are not wanted.
     pub(crate) fn retain(&mut self, is_wanted: impl Fn(&ProducerEntry) -> bool) {
-        self.producers.retain(|_, entry| is_wanted(entry));
-        let producers = &self.producers;
-        self.order.retain(|producer_id| producers.contains_key(&producer_id));
+        self.producers.retain(is_wanted);
     }
 
     /// The transactions that the batches of an append abort, in their order. All transactions that the append begins count as open,
@@ -226,9 +220,9 @@ impl ProducerStates {
     ///
     /// *Source*: `ProducerStateManager.update`, `completeTxn`.
     pub(crate) fn apply(&mut self, mut updates: ProducerUpdates) {
-        updates.take_entries(|update| match self.producers.get_mut(&update.producer_id) {
+        updates.take_entries(|update| match self.producers.get_mut(update.producer_id) {
             Some(entry) => entry.update(update),
-            None => self.put(update),
+            None => self.producers.insert(update),
         });
         self.open.extend(updates.begun);
         for ended in &updates.ended {
@@ -240,8 +234,7 @@ impl ProducerStates {
     ///
     /// *Source*: `ProducerStateManager.writeSnapshot`.
     pub fn encode(&self) -> Vec<u8> {
-        let entries: Vec<_> = self.iter().collect();
-        snapshot::encode(entries.into_iter())
+        snapshot::encode(self.producers.iter())
     }
 
     /// Adds an entry of a snapshot.
@@ -251,14 +244,7 @@ impl ProducerStates {
         if let Some(first_offset) = entry.open_transaction {
             self.open.insert(first_offset, entry.producer_id);
         }
-        self.put(entry);
-    }
-
-    fn put(&mut self, entry: ProducerEntry) {
-        let producer_id = entry.producer_id;
-        if self.producers.insert(producer_id, entry).is_none() {
-            self.order.insert(producer_id);
-        }
+        self.producers.insert(entry);
     }
 }
 

@@ -3,20 +3,22 @@
 //! The map iterates over the list. A new key is put into the list after its parent in the tree, and then the root is moved to the
 //! front of the list, so the order depends on the shape of the tree, and the tree has to be balanced exactly as Java does.
 
-use super::hash_order::hash;
+use super::producer_map::hash;
 
-/// No node.
+/// No node, and no slot.
 const NONE: usize = usize::MAX;
 const LEFT: usize = 0;
 const RIGHT: usize = 1;
 
 /// Stands for [`NONE`]: black, and linked to nothing.
 static NO_NODE: Node =
-    Node { key: 0, parent: NONE, children: [NONE; 2], previous: NONE, next: NONE, is_red: false };
+    Node { key: 0, slot: NONE, parent: NONE, children: [NONE; 2], previous: NONE, next: NONE, is_red: false };
 
 #[derive(Debug, Clone)]
 struct Node {
     key: i64,
+    /// What the map has at the key.
+    slot: usize,
     parent: usize,
     children: [usize; 2],
     /// In the list.
@@ -39,14 +41,14 @@ pub(super) struct TreeBin {
 }
 
 impl TreeBin {
-    /// Makes a tree of a bin's keys, which are in the order of its list.
-    pub(super) fn new(keys: &[i64]) -> Self {
+    /// Makes a tree of a bin's keys, with their slots, which are in the order of its list.
+    pub(super) fn new(keys: &[(i64, usize)]) -> Self {
         let mut tree = Self { nodes: Vec::with_capacity(keys.len()), len: keys.len(), root: NONE, first: 0 };
-        for (at, key) in keys.iter().enumerate() {
+        for (at, (key, slot)) in keys.iter().copied().enumerate() {
             let next = if at + 1 < keys.len() { at + 1 } else { NONE };
             // NONE before the first, which is the largest number
             let previous = at.wrapping_sub(1);
-            tree.nodes.push(Node { key: *key, previous, next, ..NO_NODE.clone() });
+            tree.nodes.push(Node { key, slot, previous, next, ..NO_NODE.clone() });
         }
         for at in 0..keys.len() {
             tree.attach(at);
@@ -60,20 +62,20 @@ impl TreeBin {
         self.len
     }
 
-    /// The keys in the order of the list.
-    pub(super) fn keys(&self) -> impl Iterator<Item = i64> {
+    /// The slots in the order of the list.
+    pub(super) fn slots(&self) -> impl Iterator<Item = usize> {
         let mut at = self.first;
         std::iter::from_fn(move || {
             let node = self.nodes.get(at)?;
             at = node.next;
-            Some(node.key)
+            Some(node.slot)
         })
     }
 
     /// Adds a key that the bin does not contain.
-    pub(super) fn insert(&mut self, key: i64) {
+    pub(super) fn insert(&mut self, key: i64, slot: usize) {
         let at = self.nodes.len();
-        self.nodes.push(Node { key, ..NO_NODE.clone() });
+        self.nodes.push(Node { key, slot, ..NO_NODE.clone() });
         self.len += 1;
         let parent = self.attach(at);
         let next = self.node(parent).next;
@@ -83,13 +85,30 @@ impl TreeBin {
         self.move_root_to_front();
     }
 
-    /// Removes keys, first to last. Neither does this move the root to the front, nor does a small tree become a list.
-    pub(super) fn retain(&mut self, mut keep: impl FnMut(i64) -> bool) {
+    /// The slot of a key.
+    pub(super) fn find(&self, key: i64) -> Option<usize> {
+        let mut at = self.root;
+        while at != NONE {
+            let node = self.node(at);
+            if node.key == key {
+                return Some(node.slot);
+            }
+            at = self.child(at, side_of(key, node.key));
+        }
+        None
+    }
+
+    /// Gives each key a new slot, and removes those without one, first to last. Neither does this move the root to the front, nor does a
+    /// small tree become a list.
+    pub(super) fn retain(&mut self, new_slot: impl Fn(usize) -> usize) {
         let mut at = self.first;
         while at != NONE {
-            let Node { key, next, .. } = *self.node(at);
-            if !keep(key) {
+            let Node { slot, next, .. } = *self.node(at);
+            let slot = new_slot(slot);
+            if slot == NONE {
                 self.remove(at);
+            } else {
+                self.change(at, |node| node.slot = slot);
             }
             at = next;
         }
@@ -146,7 +165,7 @@ impl TreeBin {
         self.change(next, |node| node.previous = at);
     }
 
-    /// Puts a node at the bottom of the tree, and returns its parent. Keys are ordered by their hashes, then by themselves.
+    /// Puts a node at the bottom of the tree, and returns its parent.
     fn attach(&mut self, at: usize) -> usize {
         let key = self.node(at).key;
         let (mut parent, mut side) = (NONE, LEFT);
@@ -154,7 +173,7 @@ impl TreeBin {
         while below != NONE {
             parent = below;
             let other = self.node(below).key;
-            side = if (hash(key), key) < (hash(other), other) { LEFT } else { RIGHT };
+            side = side_of(key, other);
             below = self.child(below, side);
         }
         if parent == NONE {
@@ -305,4 +324,9 @@ impl TreeBin {
             return;
         }
     }
+}
+
+/// The side of another key on which a key is: keys are ordered by their hashes, then by themselves.
+fn side_of(key: i64, other: i64) -> usize {
+    if (hash(key).cast_signed(), key) < (hash(other).cast_signed(), other) { LEFT } else { RIGHT }
 }

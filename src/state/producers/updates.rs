@@ -1,8 +1,6 @@
 //! The producers of the batches of one append: checked before the batches are written, and put into effect after.
 
-use std::collections::HashMap;
-
-use super::hash_order::HashOrder;
+use super::producer_map::ProducerMap;
 use super::states::outside_transaction;
 use super::{ProducerEntry, ProducerStates, SequenceRange};
 use crate::error::Malformed;
@@ -27,11 +25,8 @@ pub(crate) struct ProducerUpdates {
 enum Entries {
     /// At most one, as in most appends.
     One(Option<ProducerEntry>),
-    Several {
-        by_id: HashMap<i64, ProducerEntry>,
-        /// The order of Kafka's map of them, in which it adds new producers to the states.
-        order: HashOrder,
-    },
+    /// In the order of Kafka's map of them, in which it adds new producers to the states.
+    Several(ProducerMap),
 }
 
 impl Default for Entries {
@@ -42,19 +37,19 @@ impl Default for Entries {
 
 impl Entries {
     /// The entry of a producer, for its next batch. `new`: the entry of one without a batch in this append.
-    fn of(&mut self, producer_id: i64, new: impl FnOnce() -> ProducerEntry) -> &mut ProducerEntry {
+    fn of(&mut self, producer_id: i64, new: impl FnOnce() -> ProducerEntry) -> Option<&mut ProducerEntry> {
         if let Self::One(first) = self
             && let Some(first) = first.take_if(|first| first.producer_id != producer_id)
         {
-            let mut order = HashOrder::default();
-            order.compute(first.producer_id, false);
-            *self = Self::Several { by_id: HashMap::from([(first.producer_id, first)]), order };
+            let mut several = ProducerMap::default();
+            several.insert_if_absent(first.producer_id, || first);
+            *self = Self::Several(several);
         }
         match self {
-            Self::One(only) => only.get_or_insert_with(new),
-            Self::Several { by_id, order } => {
-                order.compute(producer_id, by_id.contains_key(&producer_id));
-                by_id.entry(producer_id).or_insert_with(new)
+            Self::One(only) => Some(only.get_or_insert_with(new)),
+            Self::Several(several) => {
+                several.insert_if_absent(producer_id, new);
+                several.get_mut(producer_id)
             }
         }
     }
@@ -103,6 +98,7 @@ impl ProducerUpdates {
         let Self { entries, begun, ended } = self;
         let new = || ProducerEntry::new(producer_id);
         let entry = entries.of(producer_id, || before.map_or_else(new, ProducerEntry::without_batches));
+        let Some(entry) = entry else { return Ok(()) };
         if header.is_control() {
             let Some(marker) = marker else { return Ok(()) };
             if let Some(first_offset) = entry.end_transaction(header.producer_epoch, marker) {
@@ -128,12 +124,10 @@ impl ProducerUpdates {
     }
 
     /// Calls `use_entry` with the producers, in the order in which Kafka adds them to the states.
-    pub(super) fn take_entries(&mut self, mut use_entry: impl FnMut(ProducerEntry)) {
+    pub(super) fn take_entries(&mut self, use_entry: impl FnMut(ProducerEntry)) {
         match &mut self.entries {
             Entries::One(only) => only.take().into_iter().for_each(use_entry),
-            Entries::Several { by_id, order } => {
-                order.iter().filter_map(|producer_id| by_id.remove(&producer_id)).for_each(&mut use_entry);
-            }
+            Entries::Several(several) => several.drain().for_each(use_entry),
         }
     }
 }
