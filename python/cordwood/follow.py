@@ -368,7 +368,7 @@ class Follow:
         A part is read as a whole before its first record is returned. So what was returned always ends at an offset
         whose position is known, and a later look shows whether it was truncated and written again.
         """
-        followed, found = self._log, list[Record]()
+        followed = self._log
         try:
             end = followed.end_offset
             start = followed.log.log_start_offset if followed.next_offset is None else followed.next_offset
@@ -378,26 +378,37 @@ class Follow:
             splits = followed.log.plan(_READ_BYTES, start_offset=start, end_offset=end)
             if len(splits) > 1:
                 end = splits[0].end_offset
-            position = followed.position(end)
-            # what was returned may have been replaced since: this part would hide it
-            followed.check_unchanged()
-            for record in followed.log.records(
-                start_offset=start, end_offset=end, isolation_level=self._isolation_level
-            ):
-                found.append(record)
+            position, found = self._part(start, end)
         except LogChangedError:
             # retention, or a truncation, which the refreshed log shows
             if not followed.refresh():
                 raise
             return True
+        # first: at no moment is `next_offset` above a record that was not returned
+        self._ready.extend(found)
+        followed.finish(position)
+        return True
+
+    def _part(self, start: int, end: int) -> tuple[tuple[int, _LogPosition], list[Record]]:
+        """Read a part; return the position at its end, and its records. It ends before damage, if records precede that.
+
+        *Errors*: `LogChangedError`; that of damage at its start.
+        """
+        followed, found = self._log, list[Record]()
+        position = followed.position(end)
+        # what was returned may have been replaced since: this part would hide it
+        followed.check_unchanged()
+        try:
+            for record in followed.log.records(
+                start_offset=start, end_offset=end, isolation_level=self._isolation_level
+            ):
+                found.append(record)
+        except LogChangedError:
+            raise
         except CordwoodError:
             if not found:
                 raise
-            # such as damage, which is raised after the records before it
-            self._ready.extend(found)
-            followed.next_offset = found[-1].offset + 1
-        else:
-            # first: at no moment is `next_offset` above a record that was not returned
-            self._ready.extend(found)
-            followed.finish(position)
-        return True
+            before = found[-1].offset + 1
+            if before < end:
+                return self._part(start, before)
+        return position, found

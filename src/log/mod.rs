@@ -129,6 +129,12 @@ impl Log {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
+    /// The truncation count when the log was opened.
+    #[cfg(feature = "python")]
+    pub(crate) fn truncations(&self) -> u64 {
+        self.segments().first().map_or(0, |segment| segment.truncations())
+    }
+
     /// The absolute path by which the directory was opened.
     pub fn path(&self) -> &Path {
         self.inner.open_files.directory.path()

@@ -3,7 +3,7 @@
 //! A position is stored in the offsets of a stream as `{"offset":1500,"topicId":"…","leaderEpoch":4,"crc":123}`: the next offset to
 //! read, the topic id, and leader epoch and checksum of the batch of the previous offset. A follower in Kafka compares topic id and
 //! leader epoch with those of its leader. The checksum detects what these do not: a log that was truncated and rewritten in the same
-//! epoch.
+//! epoch. Compaction changes it, too, but only of batches in which it leaves out records or sets a delete horizon.
 //!
 //! Unknown fields are not compared: the topic id if there is no `partition.metadata`, the leader epoch in the formats v0 and v1, and
 //! both epoch and checksum if the batch was removed, by retention or compaction. A plain number, as in the offsets of Spark's Kafka
@@ -28,6 +28,9 @@ pub(crate) struct Position {
     pub(crate) topic_id: Option<String>,
     pub(crate) leader_epoch: Option<i32>,
     pub(crate) crc: Option<u32>,
+    /// Whether compaction may have made the batch: an offset of it has no record, it has a delete horizon, or its format is v0 or v1.
+    /// Not stored.
+    pub(crate) may_be_rewritten: bool,
 }
 
 /// How a log differs from the one that a position was taken in.
@@ -83,16 +86,20 @@ impl Position {
             _ => None,
         };
         let leader_epoch = before.map(|header| header.leader_epoch).filter(|epoch| *epoch >= 0);
-        Ok(Self { offset, topic_id, leader_epoch, crc: before.map(|header| header.crc) })
+        let may_be_rewritten = before.is_some_and(|header| {
+            header.magic < 2 || header.is_sparse() || header.attributes.has_delete_horizon()
+        });
+        Ok(Self { offset, topic_id, leader_epoch, crc: before.map(|header| header.crc), may_be_rewritten })
     }
 
     /// How the log differs from the one that the position was taken in; `None` if it is the same. `now`: the same offset in the
-    /// current log. `is_compacted` is called if only the checksum differs: compaction rewrites batches.
+    /// current log. `is_compacted` is called if only the checksum differs and compaction may have rewritten the batch.
     pub(crate) fn mismatch(
         &self,
         now: &Self,
         is_compacted: impl FnOnce() -> crate::Result<bool>,
     ) -> crate::Result<Option<Mismatch>> {
+        let may_be_rewritten = now.may_be_rewritten;
         if let (Some(then), Some(now)) = (&self.topic_id, &now.topic_id)
             && then != now
         {
@@ -105,7 +112,7 @@ impl Position {
         }
         if let (Some(then), Some(now)) = (self.crc, now.crc)
             && then != now
-            && !is_compacted()?
+            && !(may_be_rewritten && is_compacted()?)
         {
             return Ok(Some(Mismatch::Crc { then, now }));
         }
@@ -113,7 +120,7 @@ impl Position {
     }
 
     fn to_json(&self) -> String {
-        let Self { offset, topic_id, leader_epoch, crc } = self;
+        let Self { offset, topic_id, leader_epoch, crc, .. } = self;
         let known = [
             topic_id.as_ref().map(|id| format!(",\"topicId\":{}", Value::from(id.as_str()))),
             leader_epoch.map(|epoch| format!(",\"leaderEpoch\":{epoch}")),

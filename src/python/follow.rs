@@ -21,14 +21,20 @@ pub(super) fn watch_directories(paths: Vec<PathBuf>) -> PyResult<(RawFd, Vec<i32
 
 #[doc = stub_doc!(_LogPosition)]
 #[pyclass(frozen, module = "cordwood._core", name = "_LogPosition")]
-pub(super) struct PyLogPosition(Position);
+pub(super) struct PyLogPosition {
+    position: Position,
+    /// The truncation count of the log that it was taken in.
+    truncations: u64,
+}
 
 #[pymethods]
 impl PyLogPosition {
     #[new]
     fn new(py: Python<'_>, log: &Bound<'_, PyLog>, offset: &Bound<'_, PyAny>) -> PyResult<Self> {
         let offset = arguments::offset("offset", offset)?;
-        log.get().read(py, |log| Position::of(&log, offset)).map(Self)
+        log.get().read(py, |log| {
+            Ok(Self { position: Position::of(&log, offset)?, truncations: log.truncations() })
+        })
     }
 
     #[doc = stub_doc!(_LogPosition.mismatch)]
@@ -36,8 +42,11 @@ impl PyLogPosition {
         let log = log.get().handle();
         enter(py, || {
             let log = log.log()?;
-            let now = Position::of(&log, self.0.offset)?;
-            Ok(self.0.mismatch(&now, || log.is_compacted())?.map(|mismatch| mismatch.to_string()))
+            let Self { position, truncations } = self;
+            let now = Position::of(&log, position.offset)?;
+            // a truncated log may have been compacted since, too
+            let is_compacted = || Ok(log.truncations() == *truncations && log.is_compacted()?);
+            Ok(position.mismatch(&now, is_compacted)?.map(|mismatch| mismatch.to_string()))
         })
     }
 }

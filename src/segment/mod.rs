@@ -169,6 +169,12 @@ impl Segment {
         self.base_offset
     }
 
+    /// The truncation count when the segment was listed.
+    #[cfg(feature = "python")]
+    pub(crate) fn truncations(&self) -> u64 {
+        self.truncations.unwrap_or(0)
+    }
+
     pub(crate) fn upper(&self) -> i64 {
         self.upper
     }

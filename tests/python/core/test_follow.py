@@ -194,6 +194,56 @@ def test_records_that_were_truncated_and_written_again_are_an_error(tmp_path: Pa
             next(records)
 
 
+def compacted(path: Path) -> cw.LogWriter:
+    """A log with records at the offsets 1 and 2, of which the first was compacted, in a segment of its own."""
+    config = cw.LogConfig(cleanup_policy="compact", min_cleanable_dirty_ratio=0.0)
+    writer = cw.LogWriter(path, config=config, flush="none")
+    writer.append_many([cw.Record(b"0", key=b"a"), cw.Record(b"1", key=b"a")])
+    writer.roll()
+    writer.compact()
+    writer.append(b"2", key=b"b")
+    assert [record.offset for record in writer.reader().records()] == [1, 2]
+    return writer
+
+
+@pytest.mark.parametrize("again", [1, 2, 50])
+def test_records_of_a_compacted_log_that_were_truncated_and_written_again_are_an_error(
+    tmp_path: Path, again: int
+) -> None:
+    with compacted(tmp_path / "t-0") as writer, cw.Log(tmp_path / "t-0").follow(timeout=30) as records:
+        assert taken(records, 2) == [1, 2]
+        writer.truncate_to(2)
+        for number in range(again):
+            writer.append(b"other", key=b"%d" % number)
+        with pytest.raises(cw.LogChangedError, match="records below offset 3 were withdrawn after being read"):
+            next(records)
+
+
+def test_records_that_were_truncated_written_again_and_compacted_are_an_error(tmp_path: Path) -> None:
+    with compacted(tmp_path / "t-0") as writer, cw.Log(tmp_path / "t-0").follow(timeout=30) as records:
+        assert taken(records, 2) == [1, 2]
+        writer.truncate_to(2)
+        writer.append_many([cw.Record(b"other", key=b"a"), cw.Record(b"other", key=b"a")])
+        writer.roll()
+        writer.compact()
+        with pytest.raises(cw.LogChangedError, match="records below offset 3 were withdrawn after being read"):
+            next(records)
+
+
+def test_a_compaction_of_what_was_read_is_no_error(tmp_path: Path) -> None:
+    with compacted(tmp_path / "t-0") as writer, cw.Log(tmp_path / "t-0").follow(timeout=30) as records:
+        assert taken(records, 2) == [1, 2]
+        writer.append_many([cw.Record(b"3", key=b"b"), cw.Record(b"4", key=b"c")])
+        assert taken(records, 2) == [3, 4]
+        writer.append(b"5", key=b"b")
+        writer.roll()
+        writer.compact()
+        assert [record.offset for record in writer.reader().records()] == [1, 4, 5]
+        assert taken(records, 1) == [5]
+        writer.append(b"6", key=b"d")
+        assert taken(records, 1) == [6]
+
+
 def test_records_that_were_not_returned_may_be_truncated(tmp_path: Path) -> None:
     with new_log(tmp_path / "t-0", 3) as writer, cw.Log(tmp_path / "t-0").follow(timeout=30) as records:
         assert taken(records, 3) == [0, 1, 2]
