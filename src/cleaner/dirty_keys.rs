@@ -239,7 +239,9 @@ impl Reading<'_> {
             if *is_full {
                 return Ok(());
             }
-            result?;
+            // of a batch with a broken record, the keys for which one thread would have looked for room before it
+            let whole = hashes.len() / AHEAD * AHEAD;
+            let hashes = if result.is_ok() { hashes } else { hashes.get(..whole).unwrap_or_default() };
             for hashes in hashes.chunks(AHEAD) {
                 pending.extend_from_slice(hashes);
                 if !keys.put(pending)? {
@@ -247,6 +249,7 @@ impl Reading<'_> {
                     return Ok(());
                 }
             }
+            result?;
             keys.advance_past(&place.batch.header, start);
             Ok(())
         });

@@ -33,14 +33,14 @@ struct Chunk<J, S, O, R> {
     queued: Vec<(Place, J, Range<usize>)>,
     scratch: S,
     output: Vec<O>,
-    /// Of the batches up to the first one that cannot be used, with the part of the output.
-    results: Vec<Result<(R, Range<usize>), Unusable>>,
+    /// Of the batches up to the first one that cannot be used, with the part of the output: of that batch, what was made before.
+    results: Vec<(Result<R, Unusable>, Range<usize>)>,
 }
 
 impl<J, S, O, R> Chunk<J, S, O, R> {
     /// Calls `work` for the batches that have no result yet.
     fn work(&mut self, work: &impl Fn(&Place, &J, &[u8], (&mut S, &mut Vec<O>)) -> Result<R, Unusable>) {
-        if self.results.last().is_some_and(Result::is_err) {
+        if self.results.last().is_some_and(|(result, _)| result.is_err()) {
             return;
         }
         for (place, job, range) in self.queued.iter().skip(self.results.len()) {
@@ -48,7 +48,7 @@ impl<J, S, O, R> Chunk<J, S, O, R> {
             let start = self.output.len();
             let result = work(place, job, bytes, (&mut self.scratch, &mut self.output));
             let is_last = result.is_err();
-            self.results.push(result.map(|result| (result, start..self.output.len())));
+            self.results.push((result, start..self.output.len()));
             if is_last {
                 return;
             }
@@ -60,11 +60,7 @@ impl<J, S, O, R> Chunk<J, S, O, R> {
         &mut self,
         finish: &mut impl FnMut(&Place, Result<R, Unusable>, &[O]) -> Result<(), Unusable>,
     ) -> Result<(), Box<(Place, Unusable)>> {
-        for ((place, ..), result) in self.queued.drain(..).zip(self.results.drain(..)) {
-            let (result, range) = match result {
-                Ok((result, range)) => (Ok(result), range),
-                Err(unusable) => (Err(unusable), 0..0),
-            };
+        for ((place, ..), (result, range)) in self.queued.drain(..).zip(self.results.drain(..)) {
             let output = self.output.get(range).unwrap_or_default();
             finish(&place, result, output).map_err(|unusable| Box::new((place, unusable)))?;
         }

@@ -58,7 +58,8 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
 
     --abort is for a log that no broker has open; for others there is kafka-transactions.sh abort.
 
-    Of a partition of another topic than __transaction_state, the open transactions are listed without --open.
+    Of a partition of another topic than __transaction_state, the open transactions are listed without --open, and
+    those whose records were all deleted are named after them.
     A transaction that is open in a log, but whose id has no transaction in __transaction_state, hangs.
     If damage may have destroyed the marker of an open transaction, its notes say so, and the exit code is 1. It is also
     1 if a partition cannot be read: the others are listed.
@@ -84,11 +85,11 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
     with elapsed(f"reading {path}"):
         if is_open:
             table, shown = cordwood.open_transactions(path, topics=topic, on_damage=on_damage), _OPEN
+            deleted = _deleted_if_known(path, table) if partition is not None else []
         else:
             table = cordwood.transactions(path, transactional_ids=transactional_id, on_damage=on_damage)
-            shown = _IDS
-    if is_open and partition is not None:
-        _say_deleted(path, table)
+            shown, deleted = _IDS, []
+    _say_deleted(deleted)
     remarks = _unread(table) if is_open else []
     write(table, shown, path=path, json_lines=json, output_format=output_format, output=output, remarks=remarks)
 
@@ -139,16 +140,21 @@ def _deleted(path: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row | {"records": 0} for row in found if row["producer_id"] not in known]
 
 
-def _say_deleted(path: Path, table: cordwood.Table) -> None:
-    """Name the open transactions whose records were all deleted. They hold back compaction, and no reader."""
-    # of a log that another process writes, or that a writer would not open, they are not known
+def _deleted_if_known(path: Path, table: cordwood.Table) -> list[dict[str, Any]]:
+    """Return `_deleted`; nothing of a log that another process writes, or that a writer would not open."""
     with suppress(cordwood.CordwoodError, OSError):
-        for row in _deleted(path, table.to_dicts()):
-            say(
-                f"producer {row['producer_id']}: the records of its open transaction, from offset "
-                f"{row['first_offset']} to {row['last_offset']}, were all deleted; compaction stops there until it is "
-                f"ended, with --abort {row['producer_id']}"
-            )
+        return _deleted(path, table.to_dicts())
+    return []
+
+
+def _say_deleted(rows: list[dict[str, Any]]) -> None:
+    """Name the open transactions whose records were all deleted. They hold back no reader of this library."""
+    for row in rows:
+        say(
+            f"producer {row['producer_id']}: the records of its open transaction, from offset {row['first_offset']} to "
+            f"{row['last_offset']}, were all deleted; compaction, and read_committed consumers of a broker, stop at "
+            f"the log start until it is ended, with --abort {row['producer_id']}"
+        )
 
 
 def _unread(table: cordwood.Table) -> list[str]:

@@ -222,7 +222,7 @@ rules! {
         "ignores the file";
     /// A log that ends below the offset up to which a writer synced it.
     LostEnd = "lost_end", Error,
-        Remedy::Manual("restore the records after the log end from a copy; cordwood repair --policy salvage goes on without them"),
+        Remedy::Manual("restore the records after the log end from a copy, or continue without them: cordwood repair with --policy salvage"),
         "ignores the file";
     /// Segments that are missing or have another size than when the writer closed the log.
     NotAsClosed = "not_as_closed", Error, Remedy::Manual("restore the segment from a copy"), "ignores the file";

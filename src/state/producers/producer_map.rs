@@ -24,7 +24,7 @@ const INITIAL_BINS: usize = 16;
 const MIN_BINS_WITH_TREES: usize = 64;
 /// The largest number of keys in a bin that is not a tree.
 const MAX_LIST: usize = 8;
-/// The largest part of a tree bin that becomes a list when the bin is split.
+/// The largest part of a tree bin that becomes a list when the bin is split, also if it is the whole bin.
 const MAX_LIST_AFTER_SPLIT: usize = 6;
 /// The largest number of bins.
 const MAX_BINS: usize = 1 << 30;
@@ -293,20 +293,21 @@ impl ProducerMap {
                 self.set_first(self.bin_of(self.id(first)), first);
                 continue;
             }
-            let tree = self.trees.remove(&number);
+            let mut tree = self.trees.remove(&number);
+            let was_tree = tree.is_some();
             for slot in chain(&self.next, first).chain(tree.iter().flat_map(TreeBin::slots)) {
                 let is_low = self.bin_of(self.id(slot)) == number;
                 if is_low { &mut low } else { &mut high }.push(slot);
             }
             for (number, other, part) in [(number, &high, &low), (number + count, &low, &high)] {
-                match &tree {
-                    // a tree whose keys stay together stays as it is
-                    Some(tree) if other.is_empty() => {
-                        self.trees.insert(number, tree.clone());
-                        self.set_first(number, TREE);
-                    }
-                    Some(_) if part.len() > MAX_LIST_AFTER_SPLIT => self.set_tree(number, part),
-                    _ => self.set_list(number, part.iter().copied()),
+                if !was_tree || part.len() <= MAX_LIST_AFTER_SPLIT {
+                    self.set_list(number, part.iter().copied());
+                } else if let Some(tree) = tree.take_if(|_| other.is_empty()) {
+                    // its keys stay together
+                    self.trees.insert(number, tree);
+                    self.set_first(number, TREE);
+                } else {
+                    self.set_tree(number, part);
                 }
             }
             low.clear();

@@ -99,7 +99,7 @@ impl TreeBin {
     }
 
     /// Gives each key a new slot, and removes those without one, first to last. Neither does this move the root to the front, nor does a
-    /// small tree become a list.
+    /// small tree become a list before the bins double.
     pub(super) fn retain(&mut self, new_slot: impl Fn(usize) -> usize) {
         let mut at = self.first;
         while at != NONE {

@@ -43,8 +43,9 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
     remove_clean_markers(&directory, &plan)?;
     let recovered = match plan.work {
         Work::Create { removed, log_start_offset } => {
-            // also an index without its `.log` at the new log start: after a crash it would be the index of the new segment
-            remove_newest_first(&directory, removed.into_iter().rev().chain([log_start_offset]))?;
+            // also indexes without a `.log` at the new log start: after a crash they would be those of the new segment
+            let orphans = has_indexes(&directory, log_start_offset)?.then_some(log_start_offset);
+            remove_newest_first(&directory, removed.into_iter().rev().chain(orphans))?;
             create(&directory, options, log_start_offset, jitter)?
         }
         Work::Recover(recovery) => recover(&directory, options, *recovery, jitter)?,
@@ -77,6 +78,16 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
     };
     partition.make_durable(plan.epochs_file)?;
     Ok(partition)
+}
+
+/// Whether there is an index of a segment.
+fn has_indexes(directory: &Directory, base_offset: i64) -> Result<bool> {
+    for kind in [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex] {
+        if directory.identity_of(&segment_file(base_offset, kind))?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The first changes: removes the markers of a clean close, durably.

@@ -6,11 +6,10 @@ use std::path::Path;
 
 use cordwood::Error;
 use cordwood::cleaner::{Compaction, CompactionOptions, plan_compaction};
-use cordwood::log::{Log, LogOptions};
 use cordwood::writer::LogWriter;
 
-use super::case::{ALL, Case, NOW, memory_for, write_segments};
-use crate::support::batches::{ABORT, BatchV2, COMMIT, Codec, Rec, crc32c};
+use super::case::{ALL, Case, NOW, memory_for};
+use crate::support::batches::{ABORT, BatchV2, Built, COMMIT, Codec, Rec, crc32c};
 use crate::support::reading::folder;
 
 /// Keys, of which each has some twenty records.
@@ -111,25 +110,55 @@ fn a_batch_with_a_broken_record_is_the_same_error_with_any_number_of_threads() {
     let mut batches: Vec<_> = (0..600).map(|offset| batch(offset).build()).collect();
     // the length of a record, or the bit of a control batch, with a checksum that matches; 300 batches are more than a thread takes at a
     // time
-    for (broken, at, bit) in [(250, 61, 1), (300, 22, 0x20), (450, 61, 1), (550, 61, 1)] {
-        let bytes = &mut batches[broken].bytes;
-        bytes[at] ^= bit;
-        let crc = crc32c(&bytes[21..]);
-        bytes[17..21].copy_from_slice(&crc.to_be_bytes());
+    for (broken, at, bit) in [(250, 61, 1), (251, 22, 0x20), (450, 61, 1), (550, 61, 1)] {
+        batches[broken] = with_checksum(batches[broken].clone(), |bytes| bytes[at] ^= bit);
     }
-    let folder = folder();
-    let path = write_segments(folder.path(), &[(0, batches), (600, vec![batch(600).build()])]);
-    let log = Log::open(path, LogOptions::default()).unwrap();
-    let config = Case::new(|_| ()).options.config;
-    let error = |threads| {
-        let options = CompactionOptions { now: Some(NOW), dedupe_buffer_bytes: ALL, threads };
-        plan_compaction(&log, &config, &options).unwrap_err()
+    let last = [600, 601].map(|offset| (offset, vec![batch(offset).build()]));
+    let segments = [&[(0, batches)], &last[..]].concat();
+    // found while the keys are read, and in a part that is clean, while batches are written again
+    for first_dirty in [0, 600] {
+        let case = Case::with_segments(&segments);
+        case.set_checkpoint(first_dirty);
+        let error = |threads| planned(&case, ALL, threads).unwrap_err();
+        let one = error(1);
+        assert!(matches!(&one, Error::Corrupt { place, .. } if place.offset == Some(250)), "{one}");
+        for threads in [2, 3] {
+            assert_eq!(error(threads).to_string(), one.to_string());
+        }
+    }
+}
+
+fn planned(case: &Case, bytes: usize, threads: usize) -> cordwood::Result<Compaction> {
+    let options = CompactionOptions { now: Some(NOW), dedupe_buffer_bytes: bytes, threads };
+    plan_compaction(&case.log(), &case.options.config, &options)
+}
+
+#[test]
+fn what_is_wrong_after_the_last_key_for_which_there_is_room_is_no_error_with_any_number_of_threads() {
+    let many = |offset, count: i64| {
+        let keys = (0..count).map(|n| Rec::at(NOW).key((offset + n).to_string()).value("v"));
+        BatchV2::new(offset).records(keys.collect::<Vec<_>>()).build()
     };
-    let one = error(1);
-    assert!(matches!(&one, Error::Corrupt { place, .. } if place.offset == Some(250)), "{one}");
-    for threads in [2, 3] {
-        assert_eq!(error(threads).to_string(), one.to_string());
+    // the bit of a control batch; the length of the last record
+    let marker = with_checksum(many(2, 1), |bytes| bytes[22] ^= 0x20);
+    let broken = with_checksum(many(2, 200), |bytes| *bytes.iter_mut().rev().nth(6).unwrap() ^= 0x40);
+    for (wrong, keys, end) in [(marker, 1, 1), (broken, 70, 2)] {
+        let segments =
+            [(0, vec![many(0, 1)]), (1, vec![many(1, 1)]), (2, vec![wrong]), (300, vec![many(300, 1)])];
+        let case = Case::with_segments(&segments);
+        let one = planned(&case, memory_for(keys), 1);
+        assert!(one.as_ref().is_ok_and(|plan| plan.end_offset >= end), "{one:?}");
+        for threads in [2, 3] {
+            assert_eq!(planned(&case, memory_for(keys), threads).unwrap(), *one.as_ref().unwrap());
+        }
     }
+}
+
+fn with_checksum(mut batch: Built, change: impl FnOnce(&mut [u8])) -> Built {
+    change(&mut batch.bytes);
+    let crc = crc32c(&batch.bytes[21..]);
+    batch.bytes[17..21].copy_from_slice(&crc.to_be_bytes());
+    batch
 }
 
 #[test]

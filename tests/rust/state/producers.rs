@@ -351,6 +351,24 @@ fn an_open_transaction_keeps_its_producer_from_expiring() {
     assert_eq!(states.iter().map(|entry| entry.producer_id).collect::<Vec<_>>(), [1]);
 }
 
+/// The expected order is that of a `HashMap` of JDK 17 with the same calls.
+#[test]
+fn producers_of_a_bin_that_expiry_made_small_are_in_the_order_of_java() {
+    // they have the same hash
+    let colliding = |n: i64| n << 32 | n;
+    let mut states = ProducerStates::default();
+    let mut append = |states: &mut ProducerStates, producer: i64, max_timestamp: i64| {
+        states.append(&BatchHeader { max_timestamp, ..data(0, producer, 0) }, None).unwrap();
+    };
+    (1..=11).for_each(|n| append(&mut states, colliding(n), if [2, 7, 11].contains(&n) { 1000 } else { 0 }));
+    states.remove_expired(1000, EXPIRATION_MS);
+    // the bins double meanwhile
+    (1..50).for_each(|n| append(&mut states, n, 1000));
+    [60, 50, 40, 30].into_iter().for_each(|n| append(&mut states, colliding(n), 1000));
+    let order: Vec<_> = states.iter().map(|entry| entry.producer_id >> 32).filter(|n| *n > 0).collect();
+    assert_eq!(order, [2, 7, 11, 60, 50, 40, 30]);
+}
+
 /// `ProducerStateManagerTest.updateProducerTransactionState`, `testReadWriteSnapshot`.
 #[test]
 fn a_marker_ends_a_transaction_and_changes_no_batch_of_its_producer() {

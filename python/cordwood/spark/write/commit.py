@@ -94,9 +94,11 @@ def recover(root: str, config: LogConfig | None = None) -> None:
             if path.exists():
                 end(journal, path, commit, writers)
     for name, path in journal.partly_written():
-        # it is written with the lock of its partition
-        with suppress(LockedError), _locked(journal, [name], config):
-            path.unlink(missing_ok=True)
+        # It is written with the lock of its partition. One that cannot be removed now does no harm.
+        with suppress(CordwoodError, OSError):
+            if path.exists():
+                with _locked(journal, [name], config):
+                    path.unlink(missing_ok=True)
 
 
 def check_lock(root: str) -> None:
