@@ -135,7 +135,7 @@ fn planned(case: &Case, bytes: usize, threads: usize) -> cordwood::Result<Compac
 
 #[test]
 fn what_is_wrong_after_the_last_key_for_which_there_is_room_is_no_error_with_any_number_of_threads() {
-    let many = |offset, count: i64| {
+    let many = |offset: i64, count: i64| {
         let keys = (0..count).map(|n| Rec::at(NOW).key((offset + n).to_string()).value("v"));
         BatchV2::new(offset).records(keys.collect::<Vec<_>>()).build()
     };

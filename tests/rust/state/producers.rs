@@ -357,7 +357,7 @@ fn producers_of_a_bin_that_expiry_made_small_are_in_the_order_of_java() {
     // they have the same hash
     let colliding = |n: i64| n << 32 | n;
     let mut states = ProducerStates::default();
-    let mut append = |states: &mut ProducerStates, producer: i64, max_timestamp: i64| {
+    let append = |states: &mut ProducerStates, producer: i64, max_timestamp: i64| {
         states.append(&BatchHeader { max_timestamp, ..data(0, producer, 0) }, None).unwrap();
     };
     (1..=11).for_each(|n| append(&mut states, colliding(n), if [2, 7, 11].contains(&n) { 1000 } else { 0 }));
