@@ -302,6 +302,22 @@ def test_an_interrupted_write_whose_other_partition_is_locked_is_an_error(
     assert all_texts(staged.path) == BEFORE + Counter(["next"])
 
 
+def test_a_partly_written_file_of_a_partition_that_cannot_be_opened_stays_and_disturbs_no_write(root: Path) -> None:
+    orders(root).run(*OLD)
+    files = [root / f"orders-{number}" / ".cordwood.spark" / "unfinished" / ".x.json.part" for number in (0, 1)]
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("{")
+    (root / "orders-1" / "partition.metadata").write_text("damaged")
+    # a process that writes such a file has the lock
+    with cw.LogWriter(root / "orders-0"):
+        recover(root)
+        assert [file.exists() for file in files] == [True, True]
+    orders(root).run(rows((0, "next")))
+    assert [file.exists() for file in files] == [False, True]
+    assert all_texts(root) == BEFORE + Counter(["next"])
+
+
 def test_partitions_that_were_deleted_since_are_not_created(root: Path) -> None:
     staged = interrupted(root)
     shutil.rmtree(staged.path / "orders-2")
