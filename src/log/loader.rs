@@ -57,6 +57,10 @@ pub(super) fn list(
     for (file, (base_offset, end_offset)) in
         replacement.committed.iter().filter(|file| file.parsed.kind == FileKind::Log).zip(&replacement.ranges)
     {
+        if open_files.directory.is_locked() {
+            // the writer or the broker is about to rename it
+            continue;
+        }
         listing.warnings.push(format!(
             "{}: a committed replacement that was not renamed yet, read in place of offsets {base_offset} to {}",
             open_files.directory.path_of(&file.name).display(),

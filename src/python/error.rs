@@ -126,6 +126,9 @@ fn advice(error: &Error) -> Option<&'static str> {
             Some("it has ended: begin another one, with transaction() of the LogWriter")
         }
         Error::Closed { .. } => Some("open it again"),
+        Error::InvalidProducerEpoch { position: None, .. } => Some(
+            "a newer producer or transaction of this LogWriter has its name or transactional id: use that, or get another one",
+        ),
         Error::RecordTooLarge { limit: SizeLimit::MaxMessageBytes, .. } => {
             Some("raise max_message_bytes of the LogConfig, or make the record smaller")
         }

@@ -16,7 +16,7 @@ use std::fmt::Write;
 
 use super::checkpoint::DurableOffsetFile;
 use super::checksummed_text;
-use crate::error::{Malformed, Result};
+use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::seeded_bugs::{self, SeededBug};
@@ -96,27 +96,46 @@ impl CleanMarker {
     /// offsets may have gaps. (The log end offset is compared with the durable offset, and segments before the first one with the
     /// log start offset.) Does not fail if the last segment has changed: then a broker has written to the log in the meantime.
     pub(crate) fn refuse_missing(&self, directory: &Directory) -> Result<()> {
+        let advice = format!("to continue with the present files, remove {CLEAN}");
+        self.find_missing(directory)?.map_or(Ok(()), |missing| Err(missing.advising(&advice, directory)))
+    }
+
+    /// What [`CleanMarker::refuse_missing`] fails at.
+    pub(crate) fn find_missing(&self, directory: &Directory) -> Result<Option<MissingSegment>> {
         let now = Self::of(directory, self.log_end_offset)?;
         if now.logs.last_key_value() != self.logs.last_key_value() {
-            return Ok(());
+            return Ok(None);
         }
         let first = now.logs.keys().next();
         for (name, size) in self.logs.iter().filter(|(name, _)| first.is_some_and(|first| *name >= first)) {
             let found = now.logs.get(name);
             if found != Some(size) {
-                let expected = format!(
-                    "{name} of {size} bytes, its size when the log was closed (to continue with the present files, remove {CLEAN})"
-                );
+                let expected = format!("{name} of {size} bytes, its size when the log was closed");
                 let found = found.map_or_else(|| "no such file".to_owned(), |found| format!("{found} bytes"));
-                return Err(Malformed::new(expected, found).at(directory.path(), 0, None));
+                return Ok(Some(MissingSegment { expected, found }));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Whether the names and sizes of the segment files are those of the close.
     pub(crate) fn matches_files(&self, directory: &Directory) -> Result<bool> {
         Ok(*self == Self::of(directory, self.log_end_offset)?)
+    }
+}
+
+/// A segment that is missing, or has another size than at the close.
+#[derive(Debug)]
+pub(crate) struct MissingSegment {
+    pub(crate) expected: String,
+    pub(crate) found: String,
+}
+
+impl MissingSegment {
+    /// The error, with what to do.
+    pub(crate) fn advising(self, advice: &str, directory: &Directory) -> Error {
+        let Self { expected, found } = self;
+        Malformed::new(format!("{expected} ({advice})"), found).at(directory.path(), 0, None)
     }
 }
 

@@ -46,7 +46,7 @@ pub use recovery::{
     FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit,
 };
 #[cfg(feature = "inspect")]
-pub(crate) use recovery::{QUARANTINE, Quarantined, finish_replacement, replaced};
+pub(crate) use recovery::{QUARANTINE, Quarantined, finish_replacement, refuse_missing_start, replaced};
 #[cfg(feature = "inspect")]
 pub(crate) use spare::SPARE;
 pub use transaction::{Transaction, TransactionVersion};

@@ -279,8 +279,9 @@ class LogWriter:
         """Remove all batches with an offset at or above `offset`. Afterwards the log end offset is `offset`.
 
         A batch that contains `offset` is removed as a whole; readers and the next opening then find the end of the
-        batch before it as the log end offset, as in Kafka. Return `False` if the log ended at or below `offset`. The
-        removal is durable when this returns.
+        batch before it as the log end offset, as in Kafka. An offset below the log start offset removes all records and
+        becomes the log start offset, too. Return `False` if the log ended at or below `offset`. The removal is durable
+        when this returns.
 
         *Errors*: `ConfigError` for a negative offset; `CorruptLogError` for damage before `offset`. On a full disk as
         `delete_before`; to cut a segment other than the last needs space for a copy of its rest.

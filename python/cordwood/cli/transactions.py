@@ -67,7 +67,7 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
     partition = cordwood.classify(path).topic
     is_open = open_ or abort is not None or partition not in {None, _TOPIC}
     if is_open and transactional_id:
-        raise UsageError("--id is for transactional ids, which the logs do not have: leave out --id or --open")
+        raise UsageError("--id is for the ids in __transaction_state, which other logs do not have: leave out --id")
     if yes and abort is None:
         raise UsageError("--yes has an effect only with --abort")
     if abort is not None:

@@ -98,3 +98,6 @@ def _say(log: Log, to: int, document: dict[str, object]) -> None:
         print_text("nothing was written; add --yes to delete", style="dim")
     else:
         print_text(f"{log.path}: removed {what}; the log ends at {document['log_end_offset']}")
+    if to < log.log_start_offset:
+        becomes = "would start" if document["dry_run"] else "starts"
+        print_text(f"it is empty then, and {becomes} at offset {to}, below its former start, {log.log_start_offset}")

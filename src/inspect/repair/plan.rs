@@ -9,7 +9,7 @@ use super::derived::{Derived, IndexNames, NewSegment};
 use super::epochs;
 use super::leftovers::{self, Leftovers};
 use super::producer_files::{self, KeptSegment, ProducerFiles, Stale};
-use super::repair_plan::{LostRange, RepairAction, RepairActionKind, RepairPlan};
+use super::repair_plan::{LostRange, RepairAction, RepairActionKind, RepairPlan, RepairPolicy};
 use super::survey::{Survey, survey};
 use crate::error::{Malformed, Result};
 use crate::fs::names::{FileKind, segment_file, segment_files_of};
@@ -19,12 +19,12 @@ use crate::inspect::rebuild::entry_rule;
 use crate::log::{Log, LogOptions};
 use crate::segment::SCAN_READ;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE, DurableOffsetFile};
-use crate::state::clean_marker::{CleanMarker, durable_offset};
+use crate::state::clean_marker::{CLEAN, CleanMarker, MissingSegment, durable_offset};
 use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::state::offset_checkpoint::{LOG_START_OFFSETS, RECOVERY_POINTS};
 use crate::types::Io;
-use crate::writer::Quarantined;
+use crate::writer::{Quarantined, refuse_missing_start};
 
 /// A plan: the public report, and the inputs of `apply`.
 #[derive(Debug)]
@@ -73,10 +73,27 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
     let data_directory = DataDirectory::around(directory)?;
     let log = Log::open_in(directory.clone(), log_options(options))?;
     let (rule, _) = entry_rule(&log, options.config.as_ref())?;
-    let leftovers = leftovers::find(directory, &log, options.policy)?;
-    let durable = durable_offset(directory, CleanMarker::read(directory)?.as_ref())?;
+    let mut leftovers = leftovers::find(directory, &log, options.policy)?;
+    let marker = CleanMarker::read(directory)?;
+    // compaction by a broker merges segments
+    let marks_all = leftovers.replacement.is_empty() && !log.is_compacted()?;
+    let missing = marker.as_ref().filter(|_| marks_all);
+    let missing = missing.map_or(Ok(None), |marker| marker.find_missing(directory))?;
+    let lost_start = checkpoint.map_or(Ok(()), |checkpoint| {
+        let segments: Vec<_> = log.segments().iter().cloned().collect();
+        refuse_missing_start(directory, &segments, checkpoint, data_directory.as_ref())
+    });
+    if options.policy == RepairPolicy::TornTail {
+        if let Some(missing) = missing {
+            return Err(missing.advising("the policies salvage and kafka continue without it", directory));
+        }
+        lost_start?;
+    } else if lost_start.is_err() {
+        leftovers.removed.push((CHECKPOINT.to_owned(), "records before the first segment are missing"));
+    }
+    let durable = durable_offset(directory, marker.as_ref())?;
     let targets = decide(survey(&log, from_disk)?, options.policy, durable, log.log_start_offset())?;
-    let builder = Builder {
+    let mut builder = Builder {
         directory,
         options,
         actions: Vec::new(),
@@ -86,6 +103,9 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
         log_start_offset: log.log_start_offset(),
         rule,
     };
+    if let Some(MissingSegment { expected, found }) = missing {
+        builder.act(RepairActionKind::RemoveFile, CLEAN, format!("expected {expected}, found {found}"));
+    }
     builder.plan(&log, targets, leftovers, checkpoint, data_directory)
 }
 

@@ -39,8 +39,8 @@ impl RepairPolicy {
 
 /// What a repair changes in a partition directory, or has changed.
 ///
-/// It does not list the files of a `LogWriter` (`.cordwood.*`), whose recovery points are lowered with the log, and not the removal
-/// of `.kafka_cleanshutdown` in a data directory, both of which happen before the first change.
+/// It does not list the files of a `LogWriter` (`.cordwood.*`), whose recovery points are lowered with the log, unless they show that
+/// records are missing, and not the removal of `.kafka_cleanshutdown` in a data directory, both of which happen before the first change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct RepairPlan {

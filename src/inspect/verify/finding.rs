@@ -113,8 +113,10 @@ impl Finding {
 pub(super) fn agree_on_remedies(findings: &mut [Finding]) {
     let has = |remedy| findings.iter().any(|finding| finding.remedy == remedy);
     let is_damaged = has(Remedy::Salvage);
-    // what is left of a batch that was synced is no torn write
-    let is_short = findings.iter().any(|finding| finding.rule == Rule::LostEnd);
+    // records are missing that a writer had synced: what is left of a batch is no torn write
+    let is_short = findings
+        .iter()
+        .any(|finding| matches!(finding.rule, Rule::LostEnd | Rule::LostStart | Rule::NotAsClosed));
     let is_unfinished = findings.iter().any(|finding| finding.rule == Rule::ReplacementCommitted);
     for finding in findings {
         match finding.remedy {

@@ -225,7 +225,13 @@ rules! {
         Remedy::Manual("restore the records after the log end from a copy, or continue without them: cordwood repair with --policy salvage"),
         "ignores the file";
     /// Segments that are missing or have another size than when the writer closed the log.
-    NotAsClosed = "not_as_closed", Error, Remedy::Manual("restore the segment from a copy"), "ignores the file";
+    NotAsClosed = "not_as_closed", Error,
+        Remedy::Manual("restore the segment from a copy, or continue without it: cordwood repair with --policy salvage"),
+        "ignores the file";
+    /// A log whose first segments are missing: a writer stores the log start offset before it deletes segments.
+    LostStart = "lost_start", Error,
+        Remedy::Manual("restore the first segments from a copy, or continue without them: cordwood repair with --policy salvage"),
+        "starts the log at its first segment";
     /// A truncation that was interrupted.
     TruncationInterrupted = "truncation_interrupted", Warning, Remedy::Recover, "ignores the file";
     /// Bytes that a recovery has cut off.

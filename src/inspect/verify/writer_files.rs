@@ -1,36 +1,49 @@
 //! `partition.metadata`, and the files of a [`LogWriter`](crate::writer::LogWriter).
 
 use super::finding::Finding;
-use super::rule::Rule;
+use super::rule::{Remedy, Rule, Severity};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::log::Log;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE, DurableOffsetFile};
 use crate::state::clean_marker::{CLEAN, CleanMarker};
+use crate::state::data_directory::DataDirectory;
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
 use crate::state::producer_ids::{PRODUCERS, ProducerIds};
 use crate::state::truncation_count::{self, TRUNCATIONS};
-use crate::writer::{KEPT_PRODUCERS, kept_producers};
+use crate::writer::{KEPT_PRODUCERS, kept_producers, refuse_missing_start};
 
 /// What the small files said before the segments were listed: a writer writes them after the records.
 #[derive(Debug)]
 pub(super) struct WriterFiles {
     /// Offsets up to which the log was synced, and the files.
     synced: Vec<(i64, &'static str)>,
+    /// Of a log that is not being emptied.
+    checkpoint: Option<Checkpoint>,
     findings: Vec<Finding>,
 }
 
 impl WriterFiles {
     pub(super) fn read(directory: &Directory) -> Result<Self> {
-        let mut found = Self { synced: Vec::new(), findings: Vec::new() };
+        let mut found = Self { synced: Vec::new(), checkpoint: None, findings: Vec::new() };
         let partition = directory.path();
         match Checkpoint::read(directory) {
             Ok(checkpoint) => {
                 // a log that is being emptied has lost its records on purpose
                 let checkpoint = checkpoint.filter(|checkpoint| checkpoint.starting_at.is_none());
                 found.synced.extend(checkpoint.map(|checkpoint| (checkpoint.recovery_point, CHECKPOINT)));
+                found.checkpoint = checkpoint;
             }
-            Err(error) => found.damaged(Rule::WriterFileUnreadable, directory, CHECKPOINT, error)?,
+            Err(error) => {
+                found.damaged(Rule::WriterFileUnreadable, directory, CHECKPOINT, error)?;
+                let unreadable = found.findings.pop().map(|finding| {
+                    // unlike the others, this file is needed
+                    finding
+                        .with_severity(Severity::Error)
+                        .with_remedy(Remedy::Manual("restore the file, or remove it"))
+                });
+                found.findings.extend(unreadable);
+            }
         }
         match DurableOffsetFile::read(directory) {
             Ok(Some(offset)) => found.synced.push((offset, DURABLE)),
@@ -68,9 +81,18 @@ impl WriterFiles {
     }
 
     /// The findings, after the log was opened.
-    pub(super) fn compare(self, log: &Log) -> Result<Vec<Finding>> {
+    pub(super) fn compare(mut self, log: &Log) -> Result<Vec<Finding>> {
         let end = log.log_end_offset()?;
-        let Self { synced, mut findings } = self;
+        if let Some(checkpoint) = self.checkpoint {
+            let (directory, segments) = (log.directory(), log.segments().iter().cloned().collect::<Vec<_>>());
+            let data_directory = DataDirectory::around(directory)?;
+            if let Err(error) =
+                refuse_missing_start(directory, &segments, checkpoint, data_directory.as_ref())
+            {
+                self.damaged(Rule::LostStart, directory, CHECKPOINT, error)?;
+            }
+        }
+        let Self { synced, mut findings, .. } = self;
         for (offset, name) in synced.into_iter().filter(|(offset, _)| *offset > end) {
             let expected = format!("a log end offset of at least {offset}, up to which the log was synced");
             let path = log.path().join(name);

@@ -44,6 +44,8 @@ pub(crate) use apply::finish_replacement;
 #[cfg(feature = "inspect")]
 pub(crate) use existing_log::replaced;
 #[cfg(feature = "inspect")]
+pub(crate) use preconditions::refuse_missing_start;
+#[cfg(feature = "inspect")]
 pub(crate) use quarantine::{QUARANTINE, Quarantined};
 pub(super) use scan_segment::{closed_state, scan};
 pub(super) use split::write_parts;

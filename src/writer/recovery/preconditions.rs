@@ -37,7 +37,7 @@ pub(super) fn refuse_unfinished_replacement(directory: &Directory) -> Result<()>
 
 /// Refuses a log whose first segments are missing. A writer stores the log start offset before it deletes segments. A broker does
 /// not, but removes the partition's line from `log-start-offset-checkpoint` after the deletion.
-pub(super) fn refuse_missing_start(
+pub(crate) fn refuse_missing_start(
     directory: &Directory,
     segments: &[Arc<Segment>],
     checkpoint: Checkpoint,

@@ -75,3 +75,64 @@ def test_an_image_is_carved_into_partitions(tmp_path: Path) -> None:
     assert records(Path(run.directory)) == records(INTACT)
     with pytest.raises(cw.ConfigError, match=r"destination: expected a new or an empty directory"):
         cw.carve(image, tmp_path / "found")
+
+
+def closed(path: Path, *, first: int = 0) -> Path:
+    """A log with segments from the offsets 0, 13, 25, 37 and 49 that a writer has closed."""
+    with cw.LogWriter(path, config=cw.LogConfig(segment_bytes=1000)) as writer:
+        for number in range(60):
+            writer.append(f"v{number}" * 3, key=f"k{number}")
+        writer.delete_before(first)
+    return path
+
+
+def remove_segment(path: Path, base_offset: int) -> None:
+    for file in path.glob(f"{base_offset:020}.*"):
+        file.unlink()
+
+
+def opens(path: Path) -> bool:
+    try:
+        cw.LogWriter.plan_recovery(path)
+    except cw.CorruptLogError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("first", "missing", "code"), [(0, 25, "not_as_closed"), (0, 0, "lost_start"), (30, 25, "lost_start")]
+)
+def test_a_missing_segment_is_only_passed_over_if_records_may_be_lost(
+    tmp_path: Path, first: int, missing: int, code: str
+) -> None:
+    path = closed(tmp_path / "orders-0", first=first)
+    bases = [segment.base_offset for segment in cw.Log(path).segments]
+    assert missing in bases
+    (path / f"{missing:020}.log").unlink()
+    # something else that a repair mends
+    (path / f"{bases[-1]:020}.timeindex").unlink()
+    findings = {finding.code: finding for finding in cw.verify(path).findings}
+    assert findings[code].severity == "error"
+    assert findings["orphan_file"].advice == f"cordwood repair {path} --policy salvage"
+    with pytest.raises(cw.CorruptLogError):
+        cw.repair(path, dry_run=False)
+    assert not opens(path)
+    plan = cw.repair(path, policy="salvage")
+    marker = ".cordwood.clean" if code == "not_as_closed" else ".cordwood.checkpoint"
+    assert [action.kind for action in plan.actions if action.file == str(path / marker)] == ["remove_file"]
+    cw.repair(path, policy="salvage", dry_run=False)
+    assert opens(path)
+    assert cw.repair(path).is_clean
+    left = max(first, bases[1] if missing == bases[0] else 0)
+    assert cw.Log(path).log_start_offset == left
+    cw.LogWriter(path).close()
+    assert cw.Log(path).log_end_offset == 60
+
+
+def test_a_checkpoint_that_no_writer_reads_is_an_error_with_what_to_do(tmp_path: Path) -> None:
+    path = closed(tmp_path / "orders-0")
+    (path / ".cordwood.checkpoint").write_text("g")
+    (finding,) = cw.verify(path).findings
+    assert (finding.code, finding.severity) == ("writer_file_unreadable", "error")
+    assert finding.advice == "restore the file, or remove it"
+    assert not opens(path)

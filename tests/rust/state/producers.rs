@@ -364,7 +364,9 @@ fn producers_of_a_bin_that_expiry_made_small_are_in_the_order_of_java() {
     states.remove_expired(1000, EXPIRATION_MS);
     // the bins double meanwhile
     (1..50).for_each(|n| append(&mut states, n, 1000));
-    [60, 50, 40, 30].into_iter().for_each(|n| append(&mut states, colliding(n), 1000));
+    for n in [60, 50, 40, 30] {
+        append(&mut states, colliding(n), 1000);
+    }
     let order: Vec<_> = states.iter().map(|entry| entry.producer_id >> 32).filter(|n| *n > 0).collect();
     assert_eq!(order, [2, 7, 11, 60, 50, 40, 30]);
 }
