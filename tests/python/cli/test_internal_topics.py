@@ -137,7 +137,7 @@ def test_an_open_transaction_whose_records_were_all_deleted_is_aborted(tmp_path:
         (["transactions", DATA, "--yes"], 2, "--yes has an effect only with --abort"),
         (["transactions", DATA, "--abort", "5"], 2, "--abort needs one partition directory"),
         (["transactions", PAYMENTS, "--abort", "x"], 2, "--abort"),
-        (["transactions", PAYMENTS, "--abort", "5", "--id", "city-1"], 2, "--id is for transactional ids"),
+        (["transactions", PAYMENTS, "--abort", "5", "--id", "city-1"], 2, "--id is for the ids in __transaction_state"),
         (["transactions", PAYMENTS, "--abort", "5", "--format", "csv"], 2, "leave out --topic, --format and -o"),
         (["transactions", PAYMENTS, "--abort", "5", "--topic", "payments"], 2, "leave out --topic, --format and -o"),
         (["transactions", PAYMENTS, "--abort", "6"], 1, "producer 6 has no open transaction; producers with one: 4, 5"),
