@@ -86,9 +86,18 @@ CALLS = {
 }
 inside, said = False, ""
 
+def is_working():
+    # a signal that arrives at the end of the call is handled after it
+    if working == "backup":
+        return True
+    try:
+        return writer.log_start_offset < 0
+    except RuntimeError:
+        return True
+
 def handle(*_):
     global said
-    if inside and not said:
+    if inside and not said and is_working():
         said = "nothing"
         try:
             CALLS[kind]()
