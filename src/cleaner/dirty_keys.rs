@@ -171,7 +171,7 @@ impl Reading<'_> {
         let has_keys = match has_keys {
             Ok(has_keys) => has_keys,
             Err(unusable) => {
-                // an error of an earlier batch comes first, and after the last key for which there is room there is none
+                // errors of earlier batches come first; once the map is full, later batches are not looked at
                 self.run(batches)?;
                 return if self.is_full { Ok(()) } else { Err(batches.error(place, unusable)) };
             }

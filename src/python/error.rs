@@ -127,7 +127,7 @@ fn advice(error: &Error) -> Option<&'static str> {
         }
         Error::Closed { .. } => Some("open it again"),
         Error::InvalidProducerEpoch { position: None, .. } => Some(
-            "a newer producer or transaction of this LogWriter has its name or transactional id: use that, or get another one",
+            "its transaction was aborted, or a newer producer or transaction has its name or id: use that, or get another one",
         ),
         Error::RecordTooLarge { limit: SizeLimit::MaxMessageBytes, .. } => {
             Some("raise max_message_bytes of the LogConfig, or make the record smaller")

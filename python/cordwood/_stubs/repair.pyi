@@ -16,7 +16,7 @@ def repair(
     *policy* says what is mended, and what is given up for it:
 
     - `"torn_tail"` cuts a torn write: damage at the end of the last segment, after which no valid batch follows. Other
-      damage of a `.log` is an error.
+      damage of a `.log` is an error, and so are segments that are missing since a `LogWriter` closed the log.
     - `"salvage"` takes damaged bytes out and keeps every intact batch with its offsets, so that offsets are missing
       where the damage was. A batch whose offset, length, leader epoch or magic is wrong, which no checksum covers, is
       corrected if its checksum and its neighbours determine the value; it is never guessed. An offset and a leader
@@ -52,8 +52,8 @@ def repair(
 class RepairPlan:
     """What a repair changes in a partition directory, or has changed.
 
-    It does not list the files of a `LogWriter` (`.cordwood.*`), whose recovery points are lowered with the log, and not
-    the removal of `.kafka_cleanshutdown`.
+    It does not list the files of a `LogWriter` (`.cordwood.*`), whose recovery points are lowered with the log, unless
+    they show that records are missing, and not the removal of `.kafka_cleanshutdown`.
     """
 
     @property

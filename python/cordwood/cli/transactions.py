@@ -143,7 +143,11 @@ def _deleted(path: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _deleted_if_known(path: Path, table: cordwood.Table) -> list[dict[str, Any]]:
     """Return `_deleted`; nothing of a log that another process writes, or that a writer would not open."""
     with suppress(cordwood.CordwoodError, OSError):
-        return _deleted(path, table.to_dicts())
+        start = cordwood.Log(path).log_start_offset
+        # others can be missing from the table because of damage
+        return [
+            row for row in _deleted(path, table.to_dicts()) if max(row["first_offset"], row["last_offset"] or 0) < start
+        ]
     return []
 
 

@@ -75,10 +75,11 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
     let (rule, _) = entry_rule(&log, options.config.as_ref())?;
     let mut leftovers = leftovers::find(directory, &log, options.policy)?;
     let marker = CleanMarker::read(directory)?;
-    // compaction by a broker merges segments
-    let marks_all = leftovers.replacement.is_empty() && !log.is_compacted()?;
-    let missing = marker.as_ref().filter(|_| marks_all);
-    let missing = missing.map_or(Ok(None), |marker| marker.find_missing(directory))?;
+    let mut missing = marker.as_ref().map_or(Ok(None), |marker| marker.find_missing(directory))?;
+    if missing.is_some() && (!leftovers.replacement.is_empty() || log.is_compacted()?) {
+        // compaction by a broker merges segments
+        missing = None;
+    }
     let lost_start = checkpoint.map_or(Ok(()), |checkpoint| {
         let segments: Vec<_> = log.segments().iter().cloned().collect();
         refuse_missing_start(directory, &segments, checkpoint, data_directory.as_ref())
