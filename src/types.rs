@@ -1,5 +1,7 @@
 //! Types that every module uses.
 
+use std::fmt::Display;
+
 use crate::error::{Error, Result};
 
 /// The largest number of threads of one call: more are reduced to it.
@@ -136,6 +138,42 @@ impl Default for Interrupt {
     }
 }
 
+/// A unit of time in which a number is a time of these decades, although it is not one in milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OtherUnit {
+    /// The plural of the unit's name.
+    pub(crate) name: &'static str,
+    /// The time that the number is in this unit, ms since the epoch, rounded down.
+    pub(crate) milliseconds: i64,
+}
+
+impl OtherUnit {
+    /// The unit that a number of milliseconds since the epoch was probably meant in; `None` if it may be milliseconds, or no time in any unit:
+    /// 0 and small numbers, negative ones, and the largest, as in "to the end".
+    pub(crate) fn of(number: i64) -> Option<Self> {
+        // 1980 to 2100, ms. In two units no number is within it.
+        const PLAUSIBLE: std::ops::Range<i64> = 315_532_800_000..4_102_444_800_000;
+        let units = [
+            ("seconds", number.saturating_mul(1000)),
+            ("microseconds", number.div_euclid(1000)),
+            ("nanoseconds", number.div_euclid(1_000_000)),
+        ];
+        let found = units.into_iter().find(|(_, milliseconds)| PLAUSIBLE.contains(milliseconds));
+        found.map(|(name, milliseconds)| Self { name, milliseconds })
+    }
+
+    /// A number of milliseconds since the epoch. A number that is only plausible in another unit is an error that names the unit.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
+    pub(crate) fn check(argument: impl Display, number: i64) -> Result<i64> {
+        let Some(Self { name, milliseconds }) = Self::of(number) else { return Ok(number) };
+        let expected = "milliseconds since the epoch, or a time with a unit, such as a datetime";
+        let found = format!("{number}, which is {milliseconds} ms if it is in {name}");
+        Err(Error::config(argument.to_string(), expected, found))
+    }
+}
+
 /// The distance from `from` up to `to`, which is not below it.
 #[inline]
 pub(crate) fn distance(from: i64, to: i64) -> u64 {
@@ -150,5 +188,48 @@ pub(crate) fn fixed_seed(cases: u32) -> proptest::test_runner::Config {
         rng_seed: proptest::test_runner::RngSeed::Fixed(0x00c0_4d00_d000),
         failure_persistence: None,
         ..proptest::test_runner::Config::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_that_is_only_plausible_in_another_unit_names_it() {
+        let now = 1_795_000_000_123_456_789;
+        for (number, expected) in [
+            (now / 1_000_000_000, Some("seconds")),
+            (now / 1_000_000, None),
+            (now / 1000, Some("microseconds")),
+            (now, Some("nanoseconds")),
+            (0, None),
+            (-1, None),
+            (i64::MIN, None),
+            (i64::MAX, None),
+            (1 << 62, None),
+            (1_000_000, None),
+            (-62_135_596_800_000, None),
+            (253_402_300_799_999, None),
+        ] {
+            assert_eq!(OtherUnit::of(number).map(|unit| unit.name), expected, "{number}");
+        }
+        assert_eq!(OtherUnit::of(now).unwrap().milliseconds, now / 1_000_000);
+        assert_eq!(OtherUnit::of(1_700_000_012).unwrap().milliseconds, 1_700_000_012_000);
+    }
+
+    #[test]
+    fn the_units_do_not_overlap() {
+        let years = |from: i64, to: i64| (from - 1970) * 31_556_952_000..(to - 1970) * 31_556_952_000;
+        for milliseconds in years(1981, 2099).step_by(1_000_000_007) {
+            assert_eq!(OtherUnit::of(milliseconds), None);
+            for (number, name) in [
+                (milliseconds / 1000, "seconds"),
+                (milliseconds * 1000, "microseconds"),
+                (milliseconds * 1_000_000, "nanoseconds"),
+            ] {
+                assert_eq!(OtherUnit::of(number).map(|unit| unit.name), Some(name), "{number}");
+            }
+        }
     }
 }

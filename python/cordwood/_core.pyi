@@ -88,6 +88,7 @@ from cordwood._stubs.rebuild import rebuild_indexes as rebuild_indexes
 from cordwood._stubs.record import Appended as Appended
 from cordwood._stubs.record import FlushMode as FlushMode
 from cordwood._stubs.record import Record as Record
+from cordwood._stubs.record import _other_unit as _other_unit
 from cordwood._stubs.repair import CarvedPiece as CarvedPiece
 from cordwood._stubs.repair import CarvedRun as CarvedRun
 from cordwood._stubs.repair import CarveReport as CarveReport
@@ -215,6 +216,7 @@ __all__ = [
     "_logs_opened",
     "_nearest",
     "_open_log",
+    "_other_unit",
     "_partition_directory",
     "_partition_parts",
     "_partitions_of_keys",

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `value` | binary or string, of any kind | required |
 //! | `key` | the same | null if there is no such column |
-//! | `timestamp` | a timestamp with a time zone, of any unit; or int64 ms | the present time if there is no such column; null and −1 ms mean none |
+//! | `timestamp` | a timestamp with a time zone, of any unit; or int64 ms, with [`OtherUnit::check`] | the present time if there is no such column; null and −1 ms mean none |
 //! | `headers` | a list, or a map, of (key, value), as from a scan | null means none |
 //! | `offset`, `timestamp_type` | any | ignored, so that the result of a scan can be appended |
 //!
@@ -24,6 +24,7 @@ use arrow_schema::{DataType, Schema, TimeUnit};
 
 use crate::error::{Error, Result};
 use crate::record::NewRecord;
+use crate::types::OtherUnit;
 
 const VALUE: &str = "value";
 const KEY: &str = "key";
@@ -184,7 +185,13 @@ impl Times {
         check_buffers(array, TIMESTAMP)?;
         let (values, factor, divisor) = match array.data_type() {
             DataType::Null => (Int64Array::new_null(array.len()), 1, 1),
-            DataType::Int64 => (array.as_primitive::<Int64Type>().clone(), 1, 1),
+            DataType::Int64 => {
+                let numbers = array.as_primitive::<Int64Type>().clone();
+                for (row, number) in numbers.iter().enumerate() {
+                    OtherUnit::check(format_args!("{TIMESTAMP}[{row}]"), number.unwrap_or(-1))?;
+                }
+                (numbers, 1, 1)
+            }
             DataType::Timestamp(TimeUnit::Second, Some(_)) => {
                 (array.as_primitive::<TimestampSecondType>().reinterpret_cast(), 1000, 1)
             }
@@ -321,6 +328,19 @@ mod tests {
         let seen: Vec<_> =
             records.iter().map(|record| (record.timestamp, record.key, record.value)).collect();
         assert_eq!(seen, [(1001, None, Some(&b"a"[..])), (-1, Some(&b"k"[..]), None)]);
+    }
+
+    #[test]
+    fn numbers_without_a_unit_are_milliseconds_if_they_can_be() {
+        let columns = |number: i64| -> Vec<(&str, ArrayRef)> {
+            let times = Int64Array::from(vec![None, Some(-1), Some(12_345), Some(number)]);
+            vec![("value", Arc::new(BinaryArray::new_null(4))), ("timestamp", Arc::new(times))]
+        };
+        let stored = NewRecords::of(&batch(columns(1_700_000_000_123))).unwrap();
+        let times: Vec<_> = stored.records(&[], 42).iter().map(|record| record.timestamp).collect();
+        assert_eq!(times, [-1, -1, 12_345, 1_700_000_000_123]);
+        let error = NewRecords::of(&batch(columns(1_700_000_000))).unwrap_err().to_string();
+        assert!(error.contains("timestamp[3]") && error.contains("in seconds"), "{error}");
     }
 
     #[test]

@@ -135,6 +135,8 @@ mod core_module {
     #[pymodule_export]
     use super::record_columns::{decode_batches, partitions_of_keys};
     #[pymodule_export]
+    use super::record_input::other_unit;
+    #[pymodule_export]
     use super::recovery::{PyFileChange, PyRebuiltIndex, PyRecoveryCut, PyRecoveryPlan, PySegmentSplit};
     #[pymodule_export]
     use super::repair::{

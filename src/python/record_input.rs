@@ -13,6 +13,7 @@ use super::record::PyRecord;
 use crate::arrow::HeaderPair;
 use crate::error::Error;
 use crate::record::NewRecord;
+use crate::types::OtherUnit;
 
 /// Bytes, or text as UTF-8. Those of an immutable object are borrowed, others copied.
 pub(super) enum Blob {
@@ -134,7 +135,7 @@ impl GivenRecord {
             value: Blob::nullable("value", value)?,
             key: Blob::nullable("key", key)?,
             headers: headers.or("headers", GivenHeaders::default(), |_, given| GivenHeaders::of(given))?,
-            timestamp: optional("timestamp", timestamp, arguments::time)?,
+            timestamp: optional("timestamp", timestamp, time_to_append)?,
         })
     }
 
@@ -145,6 +146,22 @@ impl GivenRecord {
         let value = Blob::of(argument, "a Record, or the bytes of a value", given)?;
         Ok(Self { value: Some(value), key: None, headers: GivenHeaders::default(), timestamp: None })
     }
+}
+
+/// The timestamp of a record.
+fn time_to_append(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let time = arguments::time(argument, given)?;
+    if !arguments::is_whole(given)? {
+        return Ok(time);
+    }
+    OtherUnit::check(argument, time).map_err(|wrong| error::to_python(given.py(), wrong))
+}
+
+#[doc = stub_doc!(_other_unit)]
+#[pyfunction]
+#[pyo3(name = "_other_unit", signature = (number, /))]
+pub(super) fn other_unit(number: i64) -> Option<(&'static str, i64)> {
+    OtherUnit::of(number).map(|unit| (unit.name, unit.milliseconds))
 }
 
 /// Records to append.

@@ -13,7 +13,8 @@ class Record:
     mapping; the names in UTF-8. *timestamp*: int ms since the epoch, a datetime with a time zone (a fraction of a
     millisecond is rounded up), a text such as `"-2h"`, or -1 for none; by default the present time.
 
-    *Errors*: `ConfigError` for a name that is not UTF-8.
+    *Errors*: `ConfigError` for a name that is not UTF-8, and for an int *timestamp* that is a time from 1980 to 2100 in
+    seconds, microseconds or nanoseconds, as `int(time.time())`. A datetime can be any time.
 
     >>> record = cw.Record("paid", key="order-7", headers={"trace": b"1"}, timestamp=1700000000000)
     >>> record.value, record.headers, record.offset
@@ -45,6 +46,12 @@ class Record:
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
         """The headers in their order, duplicates included. Invalid UTF-8 in a name is U+FFFD, as in Kafka's client."""
+
+def _other_unit(number: int, /) -> tuple[str, int] | None:
+    """Return the unit in which a number is a time from 1980 to 2100, if it is not one in ms; and that time in ms.
+
+    The unit is `seconds`, `microseconds` or `nanoseconds`. `None`: the number may be ms, or is no such time in any unit.
+    """
 
 @final
 class Appended:

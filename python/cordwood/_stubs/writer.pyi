@@ -143,8 +143,9 @@ class LogWriter:
         A value of `None` is null (a tombstone), which is not the same as empty.
 
         *Errors*: `RecordTooLargeError`; `InvalidRecordError` for a timestamp too far from the clock and for a missing
-        key in a compacted log; `ConfigError` for a negative timestamp other than -1 and a header name that is not
-        UTF-8; `OSError` if it could not be written: the record is not in the log then; `PoisonedError`; `ClosedError`.
+        key in a compacted log; `ConfigError` for a negative timestamp other than -1, an int timestamp in another unit
+        than ms (see `Record`) and a header name that is not UTF-8; `OSError` if it could not be written: the record is
+        not in the log then; `PoisonedError`; `ClosedError`.
         """
     def append_many(self, records: Iterable[Record | Bytes]) -> Appended:
         """Append records, or values without a key: as one batch if they fit, else as several.
