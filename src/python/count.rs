@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PySequence};
 
 use super::arguments;
-use super::cat::{Contents, Partition, Partitions};
+use super::cat::{Partition, Partitions};
 use super::enter::enter;
 use super::error;
 use super::keywords::Keywords;
@@ -34,21 +34,17 @@ impl PyCounter {
 #[pymethods]
 impl PyCounter {
     #[new]
-    #[pyo3(signature = (logs, by, *, zone=None, key=None, key_prefix=None, value_pattern=None, **keywords))]
-    #[expect(clippy::too_many_arguments, reason = "they are Python's arguments")]
+    #[pyo3(signature = (logs, by, *, zone=None, **keywords))]
     fn new(
         logs: &Bound<'_, PySequence>,
         by: &Bound<'_, PyAny>,
         zone: Option<&Bound<'_, PyZone>>,
-        key: Option<&Bound<'_, PyBytes>>,
-        key_prefix: Option<&Bound<'_, PyBytes>>,
-        value_pattern: Option<&Bound<'_, PyAny>>,
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let keywords = Keywords::new("_Counter", keywords);
         let mut options = CountOptions {
             scan: keywords.records()?,
-            filter: Contents::new(key, key_prefix, value_pattern)?.filter(),
+            filter: keywords.contents()?.filter(),
             utc_offset: zone.map(|zone| zone.get().utc_offset()),
             ..CountOptions::default()
         };

@@ -10,6 +10,7 @@ use super::arguments::{
     self, BYTE_TYPES, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TIMESTAMP_UNITS, flag, not_allowed, one_of,
     positive, whole,
 };
+use super::contents::{self, Contents};
 use crate::arrow::{Column, ReaderOptions};
 use crate::config::suggestion;
 use crate::log::{OnDamage, Ranges, ScanOptions};
@@ -97,6 +98,15 @@ impl<'a, 'py> Keywords<'a, 'py> {
             include_control: self.or("include_control", false, flag)?,
             on_damage: self.on_damage()?,
             ..self.committed_ranges()?
+        })
+    }
+
+    /// What is wanted of keys and values.
+    pub(super) fn contents(&self) -> PyResult<Contents> {
+        Ok(Contents {
+            keys: self.optional("key", contents::keys)?,
+            key_prefixes: self.optional("key_prefix", contents::keys)?,
+            patterns: self.optional("grep", contents::patterns)?,
         })
     }
 

@@ -18,6 +18,7 @@ mod call_lock;
 mod cat;
 mod compaction;
 mod config;
+mod contents;
 mod copy;
 mod count;
 mod diff;

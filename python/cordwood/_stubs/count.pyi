@@ -22,9 +22,6 @@ class _Counter:
         by: Sequence[str],
         *,
         zone: _Zone | None = None,
-        key: bytes | None = None,
-        key_prefix: bytes | None = None,
-        value_pattern: str | None = None,
         **keywords: Any,  # noqa: ANN401  (as of `Log.records`)
     ) -> _Counter: ...
     def advance(self) -> int | None:

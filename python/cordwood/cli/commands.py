@@ -95,7 +95,10 @@ class Commands(Mapping[str, Any]):
 def _command(name: str) -> Any:  # noqa: ANN401
     import typer  # noqa: PLC0415  (see `direct`)
 
+    from cordwood.cli.once import CommandWithOptionsOnce  # noqa: PLC0415
+
     # an application of one command is this command
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name, context_settings=_CONTEXTS.get(name))(for_typer(stop_when_unread(function_of(name))))
+    declare = alone.command(name, cls=CommandWithOptionsOnce, context_settings=_CONTEXTS.get(name))
+    declare(for_typer(stop_when_unread(function_of(name))))
     return typer.main.get_command(alone)

@@ -43,6 +43,7 @@ _OPTIONS = {
     "end_offset": "--end-offset",
     "end_time": "--until",
     "flush": "--flush",
+    "grep": "--grep",
     "isolation_level": "--isolation",
     "key_decoder_class": "--key-decoder-class",
     "last": "--last",
@@ -53,7 +54,6 @@ _OPTIONS = {
     "start_time": "--since",
     "topic_id": "--topic-id",
     "value_decoder_class": "--value-decoder-class",
-    "value_pattern": "--grep",
 }
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
@@ -92,8 +92,8 @@ def sentence(error: CordwoodError, command: str) -> str:
     """Return the message of an error of a command, with advice for the command line."""
     facts = str(error.args[0])
     match error:
-        case ConfigError(argument=str() as argument) if argument in _OPTIONS:
-            return f"{_OPTIONS[argument]}: expected {error.expected}, found {error.found}"
+        case ConfigError(argument=str() as argument) if option := _OPTIONS.get(argument.partition("[")[0]):
+            return f"{option}: expected {error.expected}, found {error.found}"
         # repair itself names the policies that mend it
         case CorruptLogError() if error.advice and command != "repair":
             skips = "--on-damage skip leaves it out"

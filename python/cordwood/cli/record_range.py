@@ -21,6 +21,7 @@ __all__ = [
     "Until",
     "contents",
     "damage_in_words",
+    "selects",
     "times",
 ]
 
@@ -28,14 +29,17 @@ StartOffset = Annotated[int | None, typer.Option(help="First offset, inclusive."
 EndOffset = Annotated[int | None, typer.Option(help="End offset, exclusive.")]
 Since = Annotated[str | None, typer.Option(help=f"First time, inclusive: {FORMS}.")]
 Until = Annotated[str | None, typer.Option(help="End time, exclusive, in the same forms.")]
-Key = Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")]
-KeyPrefix = Annotated[str | None, typer.Option(metavar="TEXT", help="Only records whose key begins with this text.")]
+Key = Annotated[list[str] | None, typer.Option(metavar="TEXT", help="Only records with this key. Repeatable: any.")]
+KeyPrefix = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TEXT", help="Only records whose key begins with this text. Repeatable: any."),
+]
 Grep = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         metavar="REGEX",
         help="Only records whose value matches this regular expression (syntax of the Rust crate regex; (?i) ignores "
-        "case).",
+        "case). Repeatable: any.",
     ),
 ]
 
@@ -49,13 +53,18 @@ def times(since: str | None, until: str | None, zone: tzinfo | None) -> dict[str
     return {"start_time": start, "end_time": end}
 
 
-def contents(key: str | None, key_prefix: str | None, grep: str | None) -> dict[str, Any]:
+def contents(keys: list[str] | None, key_prefixes: list[str] | None, patterns: list[str] | None) -> dict[str, Any]:
     """Return the filters of keys and values as arguments of the core. Keys are the bytes of the command line."""
     return {
-        "key": None if key is None else os.fsencode(key),
-        "key_prefix": None if key_prefix is None else os.fsencode(key_prefix),
-        "value_pattern": grep,
+        "key": [os.fsencode(key) for key in keys] if keys else None,
+        "key_prefix": [os.fsencode(prefix) for prefix in key_prefixes] if key_prefixes else None,
+        "grep": patterns or None,
     }
+
+
+def selects(*options: object) -> bool:
+    """Return whether one of these options was given."""
+    return any(option is not None and option != [] for option in options)
 
 
 def damage_in_words(damage: DamagedRange) -> str:

@@ -23,6 +23,8 @@ def settings(properties: Path | None, assignments: list[str] | None) -> LogConfi
         name, equals, value = assignment.partition("=")
         if not equals:
             raise UsageError(f"--set: expected NAME=VALUE, such as retention.ms=86400000, found {assignment!r}")
+        if name.strip() in overrides:
+            raise UsageError(f"--set {name.strip()}: expected each setting at most once")
         overrides[name.strip()] = value.strip()
     if properties is None:
         return LogConfig.from_properties(overrides, kind="topic")

@@ -34,25 +34,38 @@ FILTERS: list[dict[str, Any]] = [
     {"key": b""},
     {"key_prefix": b"k1"},
     {"key_prefix": b""},
-    {"value_pattern": r"(?i)FJORD.*grove"},
-    {"value_pattern": r"^\{"},
-    {"value_pattern": r"\d{6}", "key_prefix": b"k"},
-    {"value_pattern": ""},
+    {"grep": r"(?i)FJORD.*grove"},
+    {"grep": r"^\{"},
+    {"grep": r"\d{6}", "key_prefix": b"k"},
+    {"grep": ""},
     {"key": b"absent"},
+    {"key": [b"k15", b"absent", b"k3"]},
+    {"key": []},
+    {"key_prefix": ["k1", b"k2"], "key": (b"k15", b"k29", b"k3")},
+    {"grep": [r"(?i)FJORD.*grove", r"\d{6}"]},
+    {"grep": [r"jetty", r"(?x) fjord  # a comment"]},
 ]
 
 
 def naive(records: list[corpus.Expected], given: dict[str, Any]) -> list[int]:
     """The offsets of the records that match, in order."""
 
+    def wanted(name: str) -> list[bytes]:
+        value = given[name]
+        values = value if isinstance(value, list | tuple) else [value]
+        return [one.encode() if isinstance(one, str) else one for one in values]
+
     def matches(record: corpus.Expected) -> bool:
         key, value = record.key, record.value
         return (
-            ("key" not in given or key == given["key"])
-            and ("key_prefix" not in given or (key is not None and key.startswith(given["key_prefix"])))
+            ("key" not in given or key in wanted("key"))
             and (
-                "value_pattern" not in given
-                or (value is not None and re.search(given["value_pattern"].encode(), value) is not None)
+                "key_prefix" not in given
+                or (key is not None and any(key.startswith(prefix) for prefix in wanted("key_prefix")))
+            )
+            and (
+                "grep" not in given
+                or (value is not None and any(re.search(pattern, value) is not None for pattern in wanted("grep")))
             )
         )
 
@@ -153,7 +166,7 @@ def test_options_are_those_of_the_scan(command: Command) -> None:
     assert code == 0
     assert [json.loads(line)["key"] for line in out.splitlines()] == ["k15", "k15"]
     code, out, _ = command("cat", PLAIN, "--key-prefix", "k1", "--grep", "jetty", "--last", "3", "--columns", "offset")
-    wanted = naive(corpus.visible(corpus.partition("01-plain")), {"key_prefix": b"k1", "value_pattern": "jetty"})
+    wanted = naive(corpus.visible(corpus.partition("01-plain")), {"key_prefix": b"k1", "grep": "jetty"})
     assert [json.loads(line)["offset"] for line in out.splitlines()] == wanted[-3:]
 
 
@@ -288,7 +301,7 @@ def test_raw_values_on_a_terminal_have_no_control_characters(tmp_path: Path) -> 
 def test_a_search_without_a_match_reports_where_it_is(tmp_path: Path) -> None:
     """So that the progress is shown, and Ctrl-C is answered."""
     write_big_partition(tmp_path / "big-0", 50 << 20)
-    blocks = list(_scan_logs([tmp_path / "big-0"], value_pattern="absent")._lines("jsonl"))  # noqa: SLF001
+    blocks = list(_scan_logs([tmp_path / "big-0"], grep="absent")._lines("jsonl"))  # noqa: SLF001
     assert blocks == [(b"", 0)] * len(blocks)
     assert len(blocks) >= 3
 

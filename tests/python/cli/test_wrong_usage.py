@@ -85,6 +85,41 @@ def test_wrong_values_of_options(command: Command, places: Path, name: str, opti
 
 
 @pytest.mark.parametrize("name", GROUP.commands)
+def test_no_option_silently_replaces_one_before_it(command: Command, places: Path, name: str) -> None:
+    arguments = arguments_of(name, places)
+    checked_options = 0
+    for parameter in GROUP.commands[name].params:
+        if parameter.param_type_name != "option" or parameter.name == "help":
+            continue
+        for spelling in (max(parameter.opts, key=len), *parameter.opts):
+            checked_options += 1
+            if parameter.is_flag:
+                words = [spelling, *(parameter.secondary_opts or [spelling])]
+            else:
+                # both are valid as far as the parser knows, and differ
+                words = [spelling, "1", spelling, "2"]
+            parser = GROUP.commands[name].make_parser(GROUP.commands[name].context_class(GROUP.commands[name]))
+            given = parser.parse_args([*arguments, *words])[0][parameter.name]
+            if parameter.multiple:
+                assert given == ["1", "2"]
+                continue
+            if parameter.is_flag and not parameter.secondary_opts:
+                assert given is True
+                continue
+            code, out, error = command(name, *arguments, *words)
+            assert (code, out) == (2, ""), words
+            assert f"{max(parameter.opts, key=len)}: expected at most once, found 2 times" in error
+    assert checked_options or name == "completion"
+
+
+def test_a_setting_is_given_once(command: Command, places: Path) -> None:
+    partition = places / "data" / "cities-0"
+    code, _, error = command("compact", partition, "--set", "segment.bytes=2000", "--set", "segment.bytes=1000")
+    assert code == 2
+    assert "--set segment.bytes: expected each setting at most once" in error
+
+
+@pytest.mark.parametrize("name", GROUP.commands)
 def test_wrong_arguments(command: Command, places: Path, name: str) -> None:
     help_text = command(name, "--help")[1]
     known = arguments_of(name, places)
