@@ -10,7 +10,7 @@ import typer
 
 from cordwood import Log, Scan
 from cordwood._core import _scan_logs
-from cordwood.cli.exit_codes import FAILED, UsageError, say
+from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, say
 from cordwood.cli.follow import Follower, follow
 from cordwood.cli.formats import (
     BATCH_BYTES,
@@ -34,6 +34,7 @@ from cordwood.cli.record_range import (
     Until,
     contents,
     damage_in_words,
+    selects,
     times,
 )
 from cordwood.cli.selection import PartitionNumbers, Paths, Topics, selected
@@ -45,7 +46,7 @@ __all__ = ["cat"]
 _ORIGIN_COLUMNS = ("topic", "partition")
 
 
-def cat(  # noqa: C901, PLR0913, PLR0917  (a command's options)
+def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     context: typer.Context,
     paths: Paths,
     topics: Topics = None,
@@ -122,7 +123,8 @@ def cat(  # noqa: C901, PLR0913, PLR0917  (a command's options)
     cordwood cat payments-0 --isolation read_committed -o payments.parquet
     cordwood cat broken-0 --on-damage skip > readable.jsonl
 
-    With --on-damage skip or report, damaged ranges are printed to stderr and the exit code is 1.
+    Of .log files, the records of these segments are written. With --on-damage skip or report, damaged ranges are
+    printed to stderr and the exit code is 1. It is also 1 if an option selects records and none matches.
     Warnings about the log, such as a missing segment, also go to stderr, and do not change the exit code.
     With --follow, records that retention deletes before they are read are reported on stderr; if records are withdrawn
     after they were written out (a follower that truncates its log), the command ends with an error.
@@ -142,10 +144,11 @@ def cat(  # noqa: C901, PLR0913, PLR0917  (a command's options)
     target = output_of(output, *selection.paths)
     written_format = format_of(target.path, "jsonl" if json else output_format)
     if is_following:
+        if selection.files is not None:
+            raise UsageError("--follow waits for records of a partition: expected its directory, not .log files")
         _check_following(target, written_format, end_offset=end_offset, until=until)
     request: dict[str, Any] = {
-        "start_offset": start_offset,
-        "end_offset": end_offset,
+        **selection.offsets(start_offset, end_offset),
         **times(since, until, zone),
         "isolation_level": isolation or "read_uncommitted",
         "include_control": include_control,
@@ -177,13 +180,22 @@ def cat(  # noqa: C901, PLR0913, PLR0917  (a command's options)
             text.write(scan)
         else:
             write_batches(schema, counted(scan, row_count, to_file=to_file), out, written_format, target)
-    uncommitted = _uncommitted(scan) if isolation is None else None
+    is_asked = limit != 0 and last != 0
+    is_selecting = selects(start_offset, end_offset, since, until, key, key_prefix, grep)
+    _end(scan, is_isolated=isolation is not None, is_selecting=is_asked and is_selecting)
+
+
+def _end(scan: Scan, *, is_isolated: bool, is_selecting: bool) -> None:
+    """Write what is to say about the records that were written, and end with the exit code."""
+    uncommitted = None if is_isolated else _uncommitted(scan)
     if uncommitted is not None:
         say(uncommitted)
     if scan.damaged_ranges:
         for damage in scan.damaged_ranges:
             say(damage_in_words(damage))
         raise typer.Exit(FAILED)
+    if is_selecting and not scan.stats.records:
+        raise NothingFoundError("no record matches")
 
 
 def _check_raw(columns: str | None, output_format: Format | None, *, json: bool, on_damage: str) -> None:

@@ -13,7 +13,7 @@ import typer
 
 from cordwood import DamagedRange, Log
 from cordwood._core import _Counter, _partition_parts
-from cordwood.cli.exit_codes import FAILED, UsageError, error_in_words, say
+from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.progress import counted
 from cordwood.cli.record_range import (
@@ -26,6 +26,7 @@ from cordwood.cli.record_range import (
     Until,
     contents,
     damage_in_words,
+    selects,
     times,
 )
 from cordwood.cli.selection import PartitionNumbers, Paths, Topics, selected
@@ -98,7 +99,7 @@ def count(  # noqa: PLR0913, PLR0917  (a command's options)
     cordwood count orders-0 --since -2h --grep failed           how many records match
 
     With --on-damage skip, damaged ranges are printed to stderr and the exit code is 1. So are partitions that cannot be
-    read: the others are counted.
+    read: the others are counted. It is also 1 if an option selects records and none matches.
     """  # noqa: D301
     if json and is_csv:
         raise UsageError("expected either --json or --csv")
@@ -114,10 +115,9 @@ def count(  # noqa: PLR0913, PLR0917  (a command's options)
         logs,
         list(dict.fromkeys(groups)),
         zone=core_zone(zone),
-        start_offset=start_offset,
-        end_offset=end_offset,
         isolation_level=isolation,
         on_damage=on_damage,
+        **selection.offsets(start_offset, end_offset),
         **times(since, until, zone),
         **contents(key, key_prefix, grep),
     )
@@ -142,6 +142,8 @@ def count(  # noqa: PLR0913, PLR0917  (a command's options)
         title = f"{several(total, 'record')} in {several(read, 'partition')}"
         _print(title + ("" if len(shown) == len(found) else f"; {len(shown)} of {len(found)} groups"), shown, groups)
     _say_what_is_missing(failed, damaged, len(selection.paths) + len(selection.failed))
+    if not total and selects(start_offset, end_offset, since, until, key, key_prefix, grep):
+        raise NothingFoundError("no record matches")
 
 
 def _values(

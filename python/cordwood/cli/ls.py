@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 
@@ -11,7 +11,9 @@ from cordwood import ConfigError, CordwoodError, Log, LogDir, LogNotFoundError, 
 from cordwood._core import _partition_parts
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
 from cordwood.cli.log_warnings import silent_log
+from cordwood.cli.others import Other, others_in, others_in_words
 from cordwood.cli.path import parse_path
+from cordwood.cli.segment_files import segment_files
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.disk_usage import disk_usage
 from cordwood.quantities import bytes_in_words, several
@@ -53,7 +55,14 @@ _SEGMENT_COLUMNS: list[Column] = [
 
 
 def ls(  # noqa: PLR0913, PLR0917  (a command's options)
-    path: Annotated[Path, typer.Argument(parser=parse_path, help="A data directory or a partition directory.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            parser=parse_path,
+            metavar="PATH…",
+            help="Data directories, such as all of a broker, partition directories, or .log files of a partition.",
+        ),
+    ],
     sort: Annotated[
         Sort,
         typer.Option(
@@ -69,10 +78,11 @@ def ls(  # noqa: PLR0913, PLR0917  (a command's options)
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
-    """List a data directory's partitions or topics, or a partition's segments.
+    """List the partitions or topics of data directories, or the segments of a partition.
 
-    On disk are all files of a partition: logs, indexes, snapshots, quarantine/. Batches are not read: contents are
-    unchecked unless the directory cannot be opened.
+    The partitions of several data directories are in one list. On disk are all files of a partition: logs, indexes,
+    snapshots, quarantine/. Batches are not read: contents are unchecked unless the directory cannot be opened. A last
+    line counts what is not in the table.
 
     \b
     cordwood ls /var/lib/kafka                         size, first and end offset of every partition
@@ -83,7 +93,28 @@ def ls(  # noqa: PLR0913, PLR0917  (a command's options)
     """  # noqa: D301
     order = _Order(sort, is_reversed=is_reversed)
     with silent_log():
-        _list(path, order, by_topic=by == "topic", is_all=is_all, json=json)
+        directories, logs = _opened_paths(paths, is_all=is_all)
+        if logs and (by == "topic" or is_all):
+            raise UsageError(
+                f"{logs[0].log.path} is a partition directory: --by topic and --all are for data directories"
+            )
+        documents = [_segments(listed, order) for listed in logs]
+        partitions = [_partition(directory, name) for directory in directories for name in directory]
+        if directories:
+            documents.append(_partitions(directories, partitions, order, by_topic=by == "topic"))
+        if json:
+            print_json(documents[0] if len(documents) == 1 else documents)
+        else:
+            _print(logs, directories, documents, by_topic=by == "topic")
+        _fail_for(partitions)
+
+
+class _Listed(NamedTuple):
+    """A partition of which the segments are listed."""
+
+    log: Log
+    base_offsets: list[int] | None
+    """Those of the segments; `None`: all."""
 
 
 class _Order:
@@ -106,21 +137,24 @@ class _Order:
         return rows[::-1] if self._is_reversed else rows
 
 
-def _list(path: Path, order: _Order, *, by_topic: bool, is_all: bool, json: bool) -> None:
-    try:
-        log = Log(path)
-    except LogNotFoundError as error:
-        if not _is_without_segment(error):
-            raise
-        directory = _data_directory(path, is_all=is_all)
-        if directory is None:
-            advice = "give a partition directory or a data directory"
-            raise NothingFoundError(f"{error.file} contains no segment and no partition: {advice}") from None
-        _list_partitions(directory, order, by_topic=by_topic, json=json)
-    else:
-        if by_topic or is_all:
-            raise UsageError(f"{path} is a partition directory: --by topic and --all are for data directories")
-        _list_segments(log, order, json)
+def _opened_paths(paths: list[Path], *, is_all: bool) -> tuple[list[LogDir], list[_Listed]]:
+    """Open the data directories and the partitions, each once."""
+    files = segment_files(paths)
+    if files is not None:
+        return [], [_Listed(Log(files.partition), files.base_offsets)]
+    directories, logs = [], []
+    for path in {path.resolve(): path for path in paths}.values():
+        try:
+            logs.append(_Listed(Log(path), None))
+        except LogNotFoundError as error:
+            if not _is_without_segment(error):
+                raise
+            directory = _data_directory(path, is_all=is_all)
+            if directory is None:
+                advice = "give a partition directory or a data directory"
+                raise NothingFoundError(f"{error.file} contains no segment and no partition: {advice}") from None
+            directories.append(directory)
+    return directories, logs
 
 
 def _is_without_segment(error: Exception) -> bool:
@@ -136,22 +170,51 @@ def _data_directory(path: Path, *, is_all: bool) -> LogDir | None:
         return None
 
 
-def _list_partitions(directory: LogDir, order: _Order, *, by_topic: bool, json: bool) -> None:
-    partitions = [_partition(directory, name) for name in directory]
-    total = sum(entry["disk_bytes"] for entry in partitions)
-    title = f"{directory.path}: {several(len(partitions), 'partition')}, {bytes_in_words(total)} on disk"
+def _partitions(
+    directories: list[LogDir], partitions: list[dict[str, Any]], order: _Order, *, by_topic: bool
+) -> dict[str, Any]:
     rows = _by_topic(partitions) if by_topic else partitions
-    rows = order.rows(rows, size="disk_bytes", time="modified")
-    if json:
-        print_json({"path": directory.path, "verified": False, "topics" if by_topic else "partitions": rows})
-    else:
-        columns, row = (_TOPIC_COLUMNS, _topic_row) if by_topic else (_PARTITION_COLUMNS, _partition_row)
-        print_table(title, columns, [row(entry) for entry in rows])
-        print_text(f"contents are unchecked: cordwood verify {directory.path} reads and checks them", style="dim")
-    failed = [entry["name"] for entry in partitions if "error" in entry]
+    if len(directories) > 1 and not by_topic:
+        rows = sorted(rows, key=lambda row: (row["topic"], row["partition"], row["directory"]))
+    paths = [directory.path for directory in directories]
+    return {
+        **({"path": paths[0]} if len(paths) == 1 else {"paths": paths}),
+        "verified": False,
+        "topics" if by_topic else "partitions": order.rows(rows, size="disk_bytes", time="modified"),
+        "others": [other._asdict() for directory in directories for other in others_in(directory)],
+    }
+
+
+def _print(logs: list[_Listed], directories: list[LogDir], documents: list[dict[str, Any]], *, by_topic: bool) -> None:
+    for listed, document in zip(logs, documents, strict=False):
+        _print_segments(listed.log, document)
+    if directories:
+        _print_partitions(directories, documents[-1], by_topic=by_topic)
+
+
+def _print_partitions(directories: list[LogDir], document: dict[str, Any], *, by_topic: bool) -> None:
+    rows = document["topics" if by_topic else "partitions"]
+    count = sum(row["partitions"] for row in rows) if by_topic else len(rows)
+    total = sum(row["disk_bytes"] for row in rows)
+    paths = " ".join(directory.path for directory in directories)
+    columns, row = (_TOPIC_COLUMNS, _topic_row) if by_topic else (_PARTITION_COLUMNS, _partition_row)
+    cells = [row(entry) for entry in rows]
+    if len(directories) > 1 and not by_topic:
+        columns = [*columns[:-1], ("directory", "left"), columns[-1]]
+        cells = [[*line[:-1], entry["directory"], line[-1]] for line, entry in zip(cells, rows, strict=True)]
+    print_table(f"{paths}: {several(count, 'partition')}, {bytes_in_words(total)} on disk", columns, cells)
+    others = [Other(**other) for other in document["others"]]
+    if others:
+        print_text(f"not in the table: {others_in_words(others)}")
+    print_text(f"contents are unchecked: cordwood verify {paths} reads and checks them", style="dim")
+
+
+def _fail_for(partitions: list[dict[str, Any]]) -> None:
+    """Name the partitions that could not be opened, if there are any."""
+    failed = [entry for entry in partitions if "error" in entry]
     if failed:
-        errors = "; ".join(entry["error"] for entry in partitions if "error" in entry)
-        names = ", ".join(failed)
+        names = ", ".join(entry["name"] for entry in failed)
+        errors = "; ".join(entry["error"] for entry in failed)
         say(f"{len(failed)} of {several(len(partitions), 'partition')} could not be opened: {names}: {errors}")
         raise typer.Exit(FAILED)
 
@@ -162,6 +225,7 @@ def _partition(directory: LogDir, name: str) -> dict[str, Any]:
     usage = disk_usage(Path(directory.path, name))
     files = {
         "name": name,
+        "directory": directory.path,
         "topic": topic,
         "partition": partition,
         "state": state,
@@ -247,34 +311,38 @@ def _topic_row(entry: dict[str, Any]) -> list[str]:
     ]
 
 
-def _list_segments(log: Log, order: _Order, json: bool) -> None:
-    segments = order.rows([_segment(segment) for segment in log.segments], size="size", time="largest_timestamp")
+def _segments(listed: _Listed, order: _Order) -> dict[str, Any]:
+    log, bases = listed
+    rows = [_segment(segment) for segment in log.segments if bases is None or segment.base_offset in bases]
     usage = disk_usage(Path(log.path))
-    if json:
-        document = {
-            "path": log.path,
-            "topic": log.topic,
-            "partition": log.partition,
-            "verified": False,
-            "size": log.size,
-            "files": usage.files,
-            "file_bytes": usage.bytes,
-            "disk_bytes": usage.disk_bytes,
-            "log_start_offset": log.log_start_offset,
-            "log_end_offset": log.log_end_offset,
-            "segments": segments,
-            "warnings": log.warnings,
-        }
-        print_json(document)
-        return
+    return {
+        "path": log.path,
+        "topic": log.topic,
+        "partition": log.partition,
+        "verified": False,
+        "size": log.size,
+        "files": usage.files,
+        "file_bytes": usage.bytes,
+        "disk_bytes": usage.disk_bytes,
+        "log_start_offset": log.log_start_offset,
+        "log_end_offset": log.log_end_offset,
+        "segments": order.rows(rows, size="size", time="largest_timestamp"),
+        "warnings": log.warnings,
+    }
+
+
+def _print_segments(log: Log, document: dict[str, Any]) -> None:
+    count = len(log.segments)
+    shown = len(document["segments"])
     title = (
         f"{log.path}: offsets {log.log_start_offset} to {log.log_end_offset}, "
-        f"{bytes_in_words(log.size)} in {several(len(segments), 'segment')}"
+        f"{bytes_in_words(log.size)} in {several(count, 'segment')}"
     )
-    print_table(title, _SEGMENT_COLUMNS, [_segment_row(entry) for entry in segments])
-    print_text(f"{several(usage.files, 'file')}, {bytes_in_words(usage.disk_bytes)} on disk")
+    title += "" if shown == count else f"; {shown} of them"
+    print_table(title, _SEGMENT_COLUMNS, [_segment_row(entry) for entry in document["segments"]])
+    print_text(f"{several(document['files'], 'file')}, {bytes_in_words(document['disk_bytes'])} on disk")
     print_text(f"contents are unchecked: cordwood verify {log.path} reads and checks them", style="dim")
-    for warning in log.warnings:
+    for warning in document["warnings"]:
         print_text(f"warning: {warning}", style="yellow")
 
 

@@ -10,12 +10,16 @@ import typer
 
 from cordwood import CordwoodError, LogDir, LogNotFoundError, classify
 from cordwood._core import _has_segments, _nearest, _partition_parts
-from cordwood.cli.exit_codes import NothingFoundError
+from cordwood.cli.exit_codes import NothingFoundError, UsageError
 from cordwood.cli.path import parse_path
+from cordwood.cli.segment_files import SegmentFiles, segment_files
 
 __all__ = ["PartitionNumbers", "Paths", "Selection", "Topics", "has_log", "selected"]
 
-Paths = Annotated[list[Path], typer.Argument(parser=parse_path, help="Partition directories and data directories.")]
+Paths = Annotated[
+    list[Path],
+    typer.Argument(parser=parse_path, help="Partition directories and data directories, or .log files of a partition."),
+]
 Topics = Annotated[
     list[str] | None,
     typer.Option("--topic", metavar="GLOB", help="Only topics that match, such as 'orders-*'. Repeatable."),
@@ -38,6 +42,15 @@ class Selection:
     failed: list[tuple[Path, CordwoodError | OSError]] = field(default_factory=list)
     """The partitions that cannot be read, or that have lost their segments, with the error; they are not in `paths`."""
 
+    files: SegmentFiles | None = None
+    """The segments of the partition, if `.log` files were named instead of it."""
+
+    def offsets(self, start_offset: int | None, end_offset: int | None) -> dict[str, int | None]:
+        """Return a range of offsets as arguments of the core: in the named files, if files were named."""
+        if self.files is not None:
+            start_offset, end_offset = self.files.within(start_offset, end_offset)
+        return {"start_offset": start_offset, "end_offset": end_offset}
+
 
 @dataclass(frozen=True)
 class _Partition:
@@ -50,8 +63,14 @@ class _Partition:
 def selected(paths: Sequence[Path], topics: Sequence[str] | None, numbers: Sequence[int] | None) -> Selection:
     """Return the partitions of these paths that match the options.
 
-    *Errors*: `NothingFoundError` if there is none, or none of a topic that was named; those of `LogDir`.
+    *Errors*: `NothingFoundError` if there is none, or none of a topic that was named; those of `LogDir` and
+    `segment_files`.
     """
+    files = segment_files(paths)
+    if files is not None:
+        if topics or numbers:
+            raise UsageError("--topic and --partition select partitions of data directories, not .log files")
+        return Selection([files.partition], is_single=True, files=files)
     if len(paths) == 1 and not topics and not numbers and not _is_data_directory(paths[0]):
         return Selection([paths[0]], is_single=True)
     found = list(_distinct(partition for path in paths for partition in _partitions(path)))

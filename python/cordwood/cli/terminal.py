@@ -3,8 +3,9 @@
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Literal
 
 # rich and json are imported by what prints with them: most commands do not
@@ -31,6 +32,8 @@ _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _WIDE = 10_000
+_GAP = "   "
+"""Between the columns of a table."""
 _LATIN_END, _BMP_END = 0x100, 0x10000
 
 
@@ -78,30 +81,53 @@ def _console() -> "Console":
 
 
 def print_table(title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; cells are text, never markup. Numbers, times and paths are never wrapped."""
-    from rich import box  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    """Print a table; cells are text, never markup. Numbers, times and paths are never wrapped.
+
+    The tables of rich take milliseconds for a row.
+    """
+    cell_len = _cell_len()
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    cells = [[Text(escape(cell)) for cell in row] for row in rows]
-    for place, (heading, side) in enumerate(columns):
-        is_whole = side != "text"
-        widest = max([len(heading), *(row[place].cell_len for row in cells)])
-        table.add_column(
-            heading,
-            justify="right" if side == "right" else "left",
-            overflow="fold",
-            no_wrap=is_whole,
-            min_width=widest if is_whole else None,
-        )
-    for row in cells:
-        table.add_row(*row)
-    print_text(title, style="bold")
     console = _console()
-    needed = console.measure(table, options=console.options.update_width(_WIDE)).minimum
-    console.width = max(console.width, needed)
-    console.print(table)
+    headings = [heading for heading, _ in columns]
+    cells = [[escape(cell) for cell in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(headings, *cells, strict=True)]
+    wrapped = [place for place, (_, side) in enumerate(columns) if side == "text"]
+    least = {place: max(_longest_word(row[place]) for row in [headings, *cells]) for place in wrapped}
+    excess = sum(widths) + len(_GAP) * (len(widths) - 1) - console.width
+    while excess > 0 and (shrinkable := [place for place in wrapped if widths[place] > least[place]]):
+        widths[max(shrinkable, key=widths.__getitem__)] -= 1
+        excess -= 1
+
+    def padded(cell: str, place: int) -> str:
+        space = " " * (widths[place] - cell_len(cell))
+        return space + cell if columns[place][1] == "right" else cell + space
+
+    def lines(row: Sequence[str]) -> Iterator[str]:
+        blocks = [[cell] for cell in row]
+        for place in wrapped:
+            if cell_len(row[place]) > widths[place]:
+                blocks[place] = [line.plain for line in Text(row[place]).wrap(console, widths[place], overflow="fold")]
+        for parts in zip_longest(*blocks, fillvalue=""):
+            yield _GAP.join(padded(part, place) for place, part in enumerate(parts)).rstrip()
+
+    print_text(title, style="bold")
+    for line in lines(headings):
+        console.print(Text(line, style="bold"), overflow="ignore", no_wrap=True, crop=False)
+    print_line("─" * (sum(widths) + len(_GAP) * (len(widths) - 1)))
+    for row in cells:
+        print_line("\n".join(lines(row)))
+
+
+def _longest_word(text: str) -> int:
+    return max(map(_cell_len(), text.split()), default=0)
+
+
+def _cell_len() -> Callable[[str], int]:
+    """Return the function that measures the columns of a terminal that a text takes."""
+    from rich import cells  # noqa: PLC0415
+
+    return cells.cell_len
 
 
 def print_text(text: str, style: str = "") -> None:

@@ -163,8 +163,9 @@ def test_cat_of_a_time_range_is_half_open(since: str, until: str) -> None:
     assert [json.loads(line)["offset"] for line in text.splitlines()] == wanted
 
 
-def test_cat_of_old_data_since_two_hours_ago_is_empty() -> None:
-    assert ok("cat", PLAIN.path, "--format", "jsonl", "--since=-2h").strip() == ""
+def test_cat_of_old_data_since_two_hours_ago_finds_nothing() -> None:
+    done = cordwood("cat", PLAIN.path, "--format", "jsonl", "--since=-2h")
+    assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"cordwood: no record matches\n")
 
 
 def index_file(folder: Path) -> Path:

@@ -1,0 +1,61 @@
+"""What is in a data directory beside the partitions that are listed."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from cordwood import LogDir, classify
+from cordwood._core import _partition_parts
+from cordwood.disk_usage import disk_bytes, disk_usage
+from cordwood.quantities import bytes_in_words, several
+
+__all__ = ["Other", "others_in", "others_in_words"]
+
+_KAFKAS = frozenset({".lock", ".kafka_cleanshutdown", "bootstrap.checkpoint", "meta.properties.tmp"})
+"""The files of a broker that have no other kind, and the temporary file of one."""
+
+_NOUNS = {
+    "delete": "deleted partition",
+    "future": "future partition",
+    "stray": "stray partition",
+    "foreign": "foreign item",
+}
+
+
+class Other(NamedTuple):
+    """A partition that is not live, or a file or folder that is not Kafka's."""
+
+    name: str
+    directory: str
+    kind: Literal["delete", "future", "stray", "foreign"]
+    disk_bytes: int
+
+
+def others_in(directory: LogDir) -> Iterator[Other]:
+    """Yield what is beside the partitions of a `LogDir`."""
+    for path in sorted(Path(directory.path).iterdir()):
+        if path.name in directory:
+            continue
+        parts = _partition_parts(path.name)
+        if parts is not None and parts[2] != "live" and path.is_dir():
+            yield Other(path.name, directory.path, parts[2], disk_usage(path).disk_bytes)
+        elif not _is_kafkas(path):
+            size = disk_usage(path).disk_bytes if path.is_dir() else disk_bytes(path.lstat())
+            yield Other(path.name, directory.path, "foreign", size)
+
+
+def _is_kafkas(path: Path) -> bool:
+    is_checkpoint = path.is_file() and classify(path).kind in {"offset_checkpoint", "meta_properties"}
+    return is_checkpoint or path.name in _KAFKAS
+
+
+def others_in_words(others: Sequence[Other]) -> str:
+    """Return their numbers and sizes by kind."""
+    words = []
+    for kind, noun in _NOUNS.items():
+        found = [other for other in others if other.kind == kind]
+        if found:
+            size = bytes_in_words(sum(other.disk_bytes for other in found))
+            names = f" ({', '.join(other.name for other in found)})" if kind == "foreign" else ""
+            words.append(f"{several(len(found), noun)}{names}, {size}")
+    return "; ".join(words)
