@@ -16,7 +16,9 @@ use super::headers::HeadersBuilder;
 use super::numbers::Numbers;
 use super::{HeaderKeys, headers_type, timestamp_type};
 use crate::error::{Error, Malformed, Result};
-use crate::record::{BatchHeader, MAX_DECOMPRESSED_BYTES, Payload, RecordSpan, Records};
+use crate::record::{
+    BatchHeader, LOG_OVERHEAD, MAX_DECOMPRESSED_BYTES, PREFIX, Payload, RecordSpan, Records,
+};
 use crate::types::Interrupt;
 
 /// The maximum number of records of a cell. A few bytes can decompress to many records, each of which takes memory.
@@ -24,6 +26,9 @@ const MAX_RECORDS: usize = 1 << 21;
 
 /// The maximum size of the headers of a cell in the column, bytes. An empty header has two bytes in a record.
 const MAX_HEADER_BYTES: usize = 512 << 20;
+
+/// The smallest length in the header of a batch: that of an entry of v0 without key and value. Kafka: `LegacyRecord.RECORD_OVERHEAD_V0`.
+const MIN_LENGTH: i32 = 14;
 
 /// The approximate size of a record in the columns without key, value and headers, bytes.
 const ROW_BYTES: usize = 48;
@@ -47,7 +52,8 @@ struct Part<'a> {
 /// Decodes the first cells, until their records take `max_bytes` of memory, but at least one cell.
 ///
 /// The result has a row for each of these cells: `records`, null for a null cell and for one that cannot be decoded; and why it
-/// cannot: `reason`, `position` (of the batch in the cell, bytes) and `is_unsupported`. Records of control batches are left out.
+/// cannot: `reason`, `position` (of the batch in the cell, bytes) and `is_unsupported`. Records of control batches are left out, and a
+/// part of a batch at the end of a cell.
 ///
 /// # Errors
 /// That of `interrupt`.
@@ -82,7 +88,7 @@ pub(crate) fn decode_cells(
 fn parts_of(cell: &[u8]) -> Result<Vec<Part<'_>>, Refused> {
     let mut parts: Vec<Part<'_>> = Vec::new();
     let mut position = 0;
-    while let Some(rest) = cell.get(position..).filter(|rest| !rest.is_empty()) {
+    while let Some(rest) = cell.get(position..).filter(|rest| !is_part(rest)) {
         let refused = |reason| Refused { position, reason };
         let (part, size) = Part::first(rest).map_err(refused)?;
         parts.extend(part);
@@ -96,6 +102,18 @@ fn parts_of(cell: &[u8]) -> Result<Vec<Part<'_>>, Refused> {
         position += size;
     }
     Ok(parts)
+}
+
+/// Whether the bytes are a part of a batch, or none, as at the end of the response to a fetch: clients ignore it. A header with an
+/// impossible length or magic is no part.
+///
+/// *Source*: `ByteBufferLogInputStream.nextBatch`.
+fn is_part(bytes: &[u8]) -> bool {
+    let Some(length) = bytes.get(8..).and_then(|length| length.first_chunk()) else { return true };
+    let length = i32::from_be_bytes(*length);
+    let Some(magic) = bytes.get(PREFIX - 1) else { return length >= MIN_LENGTH };
+    let size = usize::try_from(length).map_or(0, |length| length.saturating_add(LOG_OVERHEAD));
+    length >= MIN_LENGTH && *magic <= 2 && bytes.len() < size
 }
 
 #[cold]

@@ -34,7 +34,7 @@ def _decode_batches(batches: ArrowStream, max_bytes: int) -> pa.RecordBatch:
 
     Return a row for each of these cells: `records`, null if the cell is null or cannot be
     decoded, and why it cannot: `reason`, `position` (of the batch in the cell, bytes) and `is_unsupported`. A cell has
-    any number of batches. Records of control batches are left out.
+    any number of batches. Records of control batches are left out, and a part of a batch at the end of a cell.
     """
 
 @final

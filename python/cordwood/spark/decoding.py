@@ -47,11 +47,12 @@ _MAX_BYTES = 16 << 20
 def decode_batches(*, on_damage: OnDamage = "raise") -> Callable[[Column | str], Column]:
     """Return a UDF from batches of Kafka's format (binary) to their records.
 
-    A cell has any number of whole batches, of any version, as in a `.log` file or in the response to a fetch. The UDF
-    returns `array<struct<offset bigint, timestamp timestamp, timestamp_type int, key binary, value binary, headers
-    array<struct<key string, value binary>>>>`: null for null, empty for an empty cell. `timestamp` and `headers` are
-    null for a record without them; `timestamp_type` is -1, 0 (CreateTime) or 1 (LogAppendTime). Control records are
-    left out. Checksums are verified.
+    A cell has any number of batches, of any version, as in a `.log` file or in the response to a fetch. A part of a
+    batch at its end, as such a response may have, is ignored, as clients do. The UDF returns
+    `array<struct<offset bigint, timestamp timestamp, timestamp_type int, key binary, value binary, headers
+    array<struct<key string, value binary>>>>`: null for null, empty for a cell without a whole batch. `timestamp` and
+    `headers` are null for a record without them; `timestamp_type` is -1, 0 (CreateTime) or 1 (LogAppendTime). Control
+    records are left out. Checksums are verified.
 
         from pyspark.sql.functions import explode
         df.select(explode(decode_batches()("batch")).alias("record")).select("record.*")

@@ -86,11 +86,25 @@ def test_damage_is_an_error_or_null() -> None:
     raw = batch(0, [Rec(b"value")])
     flipped = bytearray(raw)
     flipped[-3] ^= 1
-    for cell in (bytes(flipped), raw[:-1], raw + b"x", raw + bytes(flipped)):
+    zeros = bytes(len(raw))
+    for cell in (bytes(flipped), raw + bytes(flipped), bytes(flipped) + raw, raw + zeros, zeros[:12]):
         with refuses("CORDWOOD_CORRUPT_BATCH", "decode_batches"):
             decoded([raw, cell])
         assert decoded([raw, cell, raw], is_strict=False)[1] is None
         assert len(rows(decoded([raw, cell, raw], is_strict=False))) == 2
+
+
+@pytest.mark.parametrize("part", [corpus.partition("01-plain"), corpus.partition("17-v1-gzip")], ids=str)
+def test_a_part_of_a_batch_at_the_end_is_ignored_as_in_the_response_to_a_fetch(part: corpus.Partition) -> None:
+    """A response ends after a number of bytes, which may be within a batch, also within the first one."""
+    first, second, third = cells_of(part)[:3]
+    whole = [rows(decoded([raw])) for raw in (first, second)]
+    cells: list[bytes | None] = [(first + second + third)[:size] for size in range(len(first + second + third))]
+    for size, found in enumerate(decoded(cells)):
+        ends = [len(first), len(first + second)]
+        assert rows([found]) == [
+            one for records, end in zip(whole, ends, strict=True) if end <= size for one in records
+        ]
 
 
 def test_no_change_of_a_byte_is_decoded_to_other_records() -> None:
@@ -104,6 +118,10 @@ def test_no_change_of_a_byte_is_decoded_to_other_records() -> None:
             changed[place] ^= 1 << bit
             cells.append(bytes(changed))
     for cell, found in zip(cells, decoded(cells, is_strict=False), strict=True):
+        if found == []:
+            # by its length it is a part of a batch, which clients ignore
+            assert int.from_bytes((cell or b"")[8:12]) > len(raw) - 12
+            continue
         assert found is None or (cell or b"")[8:12] + (cell or b"")[16:] == raw[8:12] + raw[16:]
         if found is not None:
             # only the base offset and the leader epoch may differ
@@ -167,7 +185,8 @@ def test_a_query_decodes_a_column(spark: Any) -> None:
     size = len(rows(decoded([cells[0]])))
     assert [tuple(one) for one in counts.groupBy("n").count().collect()] == [(size, 8000)]
     # damage
-    broken = spark.createDataFrame([(cells[0],), (cells[0][:-1],), (None,)], "batch binary")
+    flipped = cells[0][:-1] + bytes([cells[0][-1] ^ 1])
+    broken = spark.createDataFrame([(cells[0],), (flipped,), (None,)], "batch binary")
     null = broken.select(decode_batches(on_damage="null")("batch").alias("records"))
     assert sorted(one[0] or 0 for one in null.selectExpr("size(records) AS n").collect()) == [0, 0, size]
     with pytest.raises(PySparkException) as raised:
