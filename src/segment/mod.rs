@@ -20,6 +20,7 @@ mod offset_lookups;
 mod open_files;
 mod pair_cache;
 mod part;
+mod payload;
 mod planned;
 mod resync;
 mod roll;

@@ -14,16 +14,22 @@
 //!    header count follows it. It is also accepted if the index has entries for two of these batches, at the same distance from
 //!    them: bytes before them were removed or inserted, so no entry has a right position.
 //!
+//! The bytes of the damaged batch by its own length are its payload, if the rest of its header is possible: a batch that was being
+//! written when the process or the broker stopped, or is being written now. Rule 4 accepts a batch that begins there only if
+//! something outside these bytes confirms it: the known batch, two index entries, or the next segment, which begins with the offset
+//! after the last of these batches. Otherwise the log ends at a torn batch, as in Kafka.
+//!
 //! All this work is charged to the walk's budget. When that is used up, the rest of the segment is skipped, and the span says that it
 //! was not searched: valid batches may be in it.
 //!
 //! A batch of a magic above 2 whose checksum matches is not damage: a later version of Kafka has written it. A single one before a v2
 //! batch, or at the end of a segment that is not the last, with one bit of its magic wrong, is a v2 batch with a flipped bit.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use super::Segment;
 use super::damage::Damage;
+use super::payload::has_entry_from;
 use super::walk::{Batch, Walk};
 use crate::error::{Malformed, Result};
 use crate::index::{Method, OffsetIndex};
@@ -254,7 +260,9 @@ impl Walk {
         let (mut checksum, mut done, mut position) =
             (crc::Running::new(magic), start + from, start + PREFIX as u64);
         loop {
-            let end = self.next_candidate(position, goal, damage.offset, high)?.unwrap_or(goal).max(done);
+            // the length of the next batch may be wrong too
+            let next = self.next_candidate(position, goal, u64::MAX, damage.offset..high)?;
+            let end = next.unwrap_or(goal).max(done);
             if !self.spend(end - done) {
                 return Ok(None);
             }
@@ -315,9 +323,13 @@ impl Walk {
     ) -> Result<Option<Batch>> {
         let goal = known.map_or(self.bounds.end, |batch| batch.position);
         let high = known.map_or(self.bounds.upper, |batch| batch.header.base_offset);
+        let payload_end = self.payload_end(damage)?;
         let mut position = damage.position + 1;
+        if known.is_none() && self.bounds.is_last() && !has_entry_from(index, damage.offset)? {
+            position = position.max(payload_end);
+        }
         while position < goal {
-            let Some(candidate) = self.next_candidate(position, goal, damage.offset, high)? else {
+            let Some(candidate) = self.next_candidate(position, goal, goal, damage.offset..high)? else {
                 return Ok(None);
             };
             position = candidate + 1;
@@ -337,7 +349,12 @@ impl Walk {
                 }
                 last = next;
             }
-            if last.end() == goal || is_indexed || self.is_damaged_header(last.end(), low, high)? {
+            let is_led_to = if candidate < payload_end {
+                last.end() == goal && (known.is_some() || low == self.bounds.upper)
+            } else {
+                last.end() == goal || self.is_damaged_header(last.end(), low, high)?
+            };
+            if is_led_to || is_indexed {
                 return Ok(Some(first));
             }
             position = last.end();
@@ -355,8 +372,9 @@ impl Walk {
         Ok(is_its_own.then(|| i64::from(entry.position) - batch.position.cast_signed()))
     }
 
-    /// The first position at which a header could start, by its magic, length and offset alone.
-    fn next_candidate(&mut self, from: u64, goal: u64, low: i64, high: i64) -> Result<Option<u64>> {
+    /// The first position below `goal` at which a header could start, by its magic, length and offset alone. `end`: where its batch ends
+    /// at the latest.
+    fn next_candidate(&mut self, from: u64, goal: u64, end: u64, offsets: Range<i64>) -> Result<Option<u64>> {
         let mut position = from;
         while position < goal {
             self.log.interrupt().check()?;
@@ -375,8 +393,8 @@ impl Walk {
                     return Ok(None);
                 }
                 if let Some(length) = plausible_length(rest)
-                    && offset_of(rest).is_some_and(|offset| (low..high).contains(&offset))
-                    && here + length as u64 <= goal
+                    && offset_of(rest).is_some_and(|offset| offsets.contains(&offset))
+                    && here + length as u64 <= end
                 {
                     return Ok(self.spend(at as u64 + 1).then_some(here));
                 }

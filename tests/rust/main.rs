@@ -136,6 +136,7 @@ mod segment {
     mod moved_batches;
     mod overflowed;
     mod resync_work;
+    mod values_that_are_logs;
 }
 mod state {
     mod leader_epochs;

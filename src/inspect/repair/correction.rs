@@ -195,14 +195,19 @@ impl Sequences {
 
 /// The whole batches of a range: it is divided by their lengths, also by those of batches whose checksum does not match. Bytes that are
 /// no header are skipped if whole batches follow up to the end of the range: a batch inside a value does not end there.
-pub(super) fn batches_in(bytes: &[u8]) -> Vec<WholeBatch> {
+///
+/// `is_log_end`: no batch follows the range. The rest of a torn batch there is its payload, in which no batch is looked for.
+pub(super) fn batches_in(bytes: &[u8], is_log_end: bool) -> Vec<WholeBatch> {
     let (mut found, mut at) = (Vec::new(), 0);
     let mut work_left = bytes.len().saturating_mul(4);
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-        let parsed = possible_at_start(rest);
+        let parsed = possible_at_start(rest, u64::MAX);
         let Some((header, whole)) =
             parsed.and_then(|header| Some((header, rest.get(..header.size as usize)?)))
         else {
+            if is_log_end && parsed.is_some() {
+                break;
+            }
             match next_leading_to_end(bytes, at, &mut work_left) {
                 Some(next) => at = next,
                 None => break,
@@ -231,7 +236,7 @@ fn next_leading_to_end(bytes: &[u8], from: usize, work_left: &mut usize) -> Opti
     while bytes.len().saturating_sub(at) >= V2_HEADER {
         let mut end = at;
         while let Some(rest) = bytes.get(end..).filter(|rest| rest.get(PREFIX - 1) == Some(&2)) {
-            let Some(header) = possible_at_start(rest) else { break };
+            let Some(header) = possible_at_start(rest, rest.len() as u64) else { break };
             *work_left = work_left.checked_sub(header.size as usize)?;
             let Some(header) = valid_at_start(rest) else { break };
             end += header.size as usize;
@@ -250,19 +255,20 @@ fn resolved(bytes: &[u8]) -> Option<BatchHeader> {
     Some(header)
 }
 
-/// The header at the start of some bytes, with the offsets and the leader epoch set to 0: no checksum covers them.
-fn possible_at_start(bytes: &[u8]) -> Option<BatchHeader> {
+/// The header at the start of some bytes, with the offsets and the leader epoch set to 0: no checksum covers them. `available`: the
+/// largest size that it may have.
+fn possible_at_start(bytes: &[u8], available: u64) -> Option<BatchHeader> {
     let mut start = bytes.get(..V2_HEADER).unwrap_or(bytes).to_vec();
     write(&mut start, 0, &0_i64.to_be_bytes());
     if start.get(PREFIX - 1) == Some(&2) {
         write(&mut start, LOG_OVERHEAD, &0_i32.to_be_bytes());
     }
-    BatchHeader::parse(&start, bytes.len() as u64).ok()
+    BatchHeader::parse(&start, available).ok()
 }
 
 /// [`possible_at_start`] of a batch whose checksum matches.
 fn valid_at_start(bytes: &[u8]) -> Option<BatchHeader> {
-    let header = possible_at_start(bytes)?;
+    let header = possible_at_start(bytes, bytes.len() as u64)?;
     let whole = bytes.get(..header.size as usize)?;
     header.ensure_valid(whole).is_ok().then_some(header)
 }

@@ -69,7 +69,7 @@ fn keep_intact(
             taken.push(correction);
             continue;
         }
-        let found = correction::batches_in(&bytes);
+        let found = correction::batches_in(&bytes, neighbours.next_offset.is_none());
         displaced.extend(found.iter().map(|batch| Displaced {
             target: number,
             range: ranges.len(),

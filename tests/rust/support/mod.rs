@@ -11,6 +11,7 @@ pub mod generated;
 pub mod golden;
 pub mod lz4;
 pub mod naive;
+pub mod nested_logs;
 pub mod partition;
 #[cfg(feature = "plan")]
 pub mod planning;

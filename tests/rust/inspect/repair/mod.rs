@@ -7,6 +7,7 @@ mod mutations;
 mod rules;
 mod transactions;
 mod unsearched;
+mod values_that_are_logs;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
