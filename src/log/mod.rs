@@ -263,12 +263,13 @@ impl Log {
         self.segments().iter().map(|segment| segment.size()).sum()
     }
 
-    /// Warnings about conditions that are not errors: a tail that is not data, an end below the offset up to which the log
+    /// Warnings about conditions that are not errors: a tail that is not data (unless a broker or a writer has the log open: it is being
+    /// written), an end below the offset up to which the log
     /// was synced, an index entry that the log does not confirm, records hidden below the log start offset. Look-ups add to
     /// them. Finds the end of the log first; if that fails, the error is one of the warnings.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.inner.opening.clone();
-        let torn = self.segments().last().and_then(|last| match last.torn_tail() {
+        let torn = self.segments().last().and_then(|last| match last.torn_tail_warning() {
             Ok(torn) => torn,
             Err(error) => Some(error.to_string()),
         });

@@ -5,6 +5,7 @@
 //! batch follows.
 
 use super::damage::{Bounds, Damage};
+use super::identity::FileNow;
 use super::search::partition_point;
 use super::walk::{Batch, Step};
 use super::{LOOKUP_READ, Segment, Walk};
@@ -40,7 +41,7 @@ impl Segment {
             is_first = true;
             found
         });
-        if is_first && let Ok(Some(warning)) = self.torn_tail() {
+        if is_first && let Ok(Some(warning)) = self.torn_tail_warning() {
             self.warnings.report(&warning);
         }
         Ok(tail)
@@ -52,7 +53,28 @@ impl Segment {
         Ok(self.tail()?.cut.as_ref())
     }
 
-    /// A warning if bytes follow the data of the last segment.
+    /// [`Segment::torn_tail`], unless the bytes are an append in progress. Bytes in which batches may follow are none.
+    pub(crate) fn torn_tail_warning(&self) -> Result<Option<String>> {
+        let Tail { cut: Some(_), is_certain, .. } = self.tail()? else { return Ok(None) };
+        let is_in_progress = *is_certain && self.is_being_written()?;
+        if is_in_progress { Ok(None) } else { self.torn_tail() }
+    }
+
+    /// Whether bytes after the data may be an append in progress: a broker or a writer has the log open, or has changed the `.log` since
+    /// this segment was listed. A reader sees a batch in part while it is written.
+    pub(crate) fn is_being_written(&self) -> Result<bool> {
+        // in this order: an append is finished before its writer releases the lock
+        if self.open_files.directory.is_locked() {
+            return Ok(true);
+        }
+        let known = self.identity()?;
+        Ok(match self.file_now()? {
+            FileNow::Same(now) => (now.size, now.modified) != (known.size, known.modified),
+            FileNow::Gone | FileNow::Another => true,
+        })
+    }
+
+    /// A description of the bytes that follow the data of the last segment.
     pub(crate) fn torn_tail(&self) -> Result<Option<String>> {
         let Tail { end_offset, cut: Some(cut), is_certain, .. } = self.tail()? else { return Ok(None) };
         let left = self.file_size()?.saturating_sub(cut.position);

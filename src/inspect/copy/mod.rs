@@ -363,13 +363,14 @@ impl Copying<'_> {
     }
 }
 
-/// A warning if bytes other than zeros follow the last whole batch of a log, which may be a damaged batch or a torn write.
+/// A warning if bytes other than zeros follow the last whole batch of a log, which may be a damaged batch or a torn write, and are not
+/// being written.
 fn bytes_after_end(log: &Log) -> Result<Option<String>> {
     let Some(last) = log.segments().last() else { return Ok(None) };
     let Some(cut) = last.tail_cut()? else { return Ok(None) };
     let is_preallocated = last.log_file(SCAN_READ)?.is_zero(cut.position, last.file_size()?)?;
     Ok(last
-        .torn_tail()?
+        .torn_tail_warning()?
         .filter(|_| !is_preallocated)
         .map(|warning| format!("{warning}; the bytes are not copied")))
 }

@@ -248,9 +248,7 @@ impl<'a> SegmentCheck<'a> {
             .at(end, size)
             .offsets(cut.offset, None)
             .because(format!("{} bytes after the last whole batch", size - end));
-        // an append in progress
-        let is_written = self.segment.open_files().directory.is_locked() && self.segment.has_grown()?;
-        let finding = if is_written {
+        let finding = if self.segment.is_being_written()? {
             finding.with_severity(Severity::Info).because("a broker or a writer is appending to the file")
         } else {
             finding

@@ -96,7 +96,7 @@ impl Scan {
     }
 
     /// After the last batch of the log: a torn batch is a damaged range too, returned once; the zeros of a preallocated
-    /// file are not.
+    /// file are not, nor is an append in progress.
     pub(super) fn damaged_tail(&mut self) -> Result<Option<DamagedRange>> {
         self.finished = true;
         if self.filter.raises() {
@@ -113,7 +113,8 @@ impl Scan {
             return Ok(None);
         };
         let end_position = last.file_size()?;
-        if last.log_file(SCAN_READ)?.is_zero(cut.position, end_position)? {
+        let is_zero = last.log_file(SCAN_READ)?.is_zero(cut.position, end_position)?;
+        if is_zero || tail.is_certain && last.is_being_written()? {
             return Ok(None);
         }
         let span = DamagedSpan::known(cut.position, end_position, tail.end_offset, None);
