@@ -150,7 +150,10 @@ impl Segment {
             {
                 return Ok(Some(position));
             }
-            self.warn_of_entry(index, entry);
+            // the entry may be that of a batch of which this segment has a part
+            if !self.has_grown()? {
+                self.warn_of_entry(index, entry);
+            }
         }
         Ok(None)
     }
