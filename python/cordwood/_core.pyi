@@ -80,6 +80,7 @@ from cordwood._stubs.plans import plan_retention as plan_retention
 from cordwood._stubs.positions import CommittedOffset as CommittedOffset
 from cordwood._stubs.positions import Position as Position
 from cordwood._stubs.producers import Producer as Producer
+from cordwood._stubs.producers import ProducerState as ProducerState
 from cordwood._stubs.producers import Transaction as Transaction
 from cordwood._stubs.profile import _Profiler as _Profiler
 from cordwood._stubs.rebuild import DerivedFile as DerivedFile
@@ -88,6 +89,7 @@ from cordwood._stubs.rebuild import rebuild_indexes as rebuild_indexes
 from cordwood._stubs.record import Appended as Appended
 from cordwood._stubs.record import FlushMode as FlushMode
 from cordwood._stubs.record import Record as Record
+from cordwood._stubs.record import WriterMetrics as WriterMetrics
 from cordwood._stubs.record import _other_unit as _other_unit
 from cordwood._stubs.repair import CarvedPiece as CarvedPiece
 from cordwood._stubs.repair import CarvedRun as CarvedRun
@@ -166,6 +168,7 @@ __all__ = [
     "PlannedSegment",
     "Position",
     "Producer",
+    "ProducerState",
     "RebuildReport",
     "RebuiltIndex",
     "Record",
@@ -192,6 +195,7 @@ __all__ = [
     "TransactionIndexWriter",
     "Unprotected",
     "Verification",
+    "WriterMetrics",
     "_Counter",
     "_Lines",
     "_LogPosition",

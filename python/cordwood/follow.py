@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from cordwood._core import Log, Record, _LogPosition
-from cordwood.errors import CordwoodError, ForkedHandleError, LogChangedError, OffsetOutOfRangeError
+from cordwood.errors import ConfigError, CordwoodError, ForkedHandleError, LogChangedError, OffsetOutOfRangeError
 from cordwood.watch import Watch
 
-__all__ = ["Follow", "FollowedLog"]
+__all__ = ["Follow", "FollowedBatches", "FollowedLog"]
 
 _PAUSE_SECONDS = 0.005
 """Between two looks at the directory, so that a busy writer does not cause one for each append."""
@@ -23,6 +23,8 @@ _MAX_ATTEMPTS = 10
 _READ_OFFSETS = 4096
 _READ_BYTES = 1 << 20
 """The maximum numbers of offsets and of bytes of a log that are read at once."""
+_READ_EXPANDED_BYTES = 32 << 20
+"""The bytes of keys and values after which no more is read: those of a compressed log may be many more than its own."""
 _TURN_RECORDS = 256
 """The number of records after which `async for` lets other tasks run."""
 
@@ -30,18 +32,23 @@ _TURN_RECORDS = 256
 class FollowedLog:
     """A log that is read again and again. What was read of it must stay."""
 
-    def __init__(self, log: Log, start_offset: int | None, *, committed: bool) -> None:
-        """Follow a log from an offset; `None`: from its start. *committed*: up to the last stable offset."""
+    def __init__(self, log: Log, start_offset: int | None, *, committed: bool, durable: bool = False) -> None:
+        """Follow a log from an offset; `None`: from its start.
+
+        *committed*: up to the last stable offset; *durable*: up to what its writer has synced.
+        """
         self.log = log
         self.next_offset = start_offset
         self._committed = committed
+        self._durable = durable
         self.positions: list[tuple[int, _LogPosition]] = []
         """Of the last reading; and of an unfinished one, if some of its records were returned."""
 
     @property
     def end_offset(self) -> int:
         """The end of what can be read now, exclusive."""
-        return self.log.last_stable_offset if self._committed else self.log.log_end_offset
+        end = self.log.last_stable_offset if self._committed else self.log.log_end_offset
+        return min(end, self.log.durable_offset or 0) if self._durable else end
 
     def position(self, end: int) -> tuple[int, _LogPosition]:
         """Return the position at an offset of the log as it is, from before the records below it are read.
@@ -161,15 +168,31 @@ class Follow:
     _watch: Watch | None = None
     """Also of an object that could not be made, for `__del__`."""
 
-    def __init__(self, log: Log, start_offset: int | None, timeout: float | None, isolation_level: Any) -> None:  # noqa: ANN401
+    def __init__(
+        self,
+        log: Log,
+        start_offset: int | None,
+        timeout: float | None,
+        isolation_level: Any,  # noqa: ANN401
+        durable: bool,
+    ) -> None:
         """See `Log.follow`, which checks the arguments."""
         self._is_closed = False
         log = log.refresh()
+        if durable and log.durable_offset is None:
+            raise ConfigError(
+                f"durable: expected a log that a LogWriter has opened, which records what is durable, found {log.path}",
+                code="config",
+                argument="durable",
+                expected="a log that a LogWriter has opened",
+                found=log.path,
+            )
         if start_offset is not None:
             # fails if it is outside the log
             log.records(start_offset=start_offset)
         self._isolation_level = isolation_level
-        self._log = FollowedLog(log, start_offset, committed=isolation_level == "read_committed")
+        committed = isolation_level == "read_committed"
+        self._log = FollowedLog(log, start_offset, committed=committed, durable=durable)
         self._timeout = timeout
         self._ready: deque[Record] = deque()
         self._lock = threading.RLock()
@@ -253,6 +276,28 @@ class Follow:
             await self._wait(seconds)
         self.close()
         raise StopAsyncIteration
+
+    def batches(self) -> "FollowedBatches":
+        """Return an iterator, also for `async for`, of lists of records: those that are there, at least one.
+
+        A list has up to 4,096 records and 32 MiB of keys and values. After one is processed, commit `next_offset`.
+
+        >>> import shutil, tempfile
+        >>> log = cw.Log(shutil.copytree("tests/golden/01-plain/orders-0", tempfile.mkdtemp() + "/orders-0"))
+        >>> position, follow = log.position("billing"), log.follow(timeout=0)
+        >>> for records in follow.batches():
+        ...     position.commit(follow.next_offset)
+        >>> records[-1].offset, position.offset
+        (1499, 1500)
+        """
+        return FollowedBatches(self)
+
+    def _with_ready(self, first: Record) -> list[Record]:
+        """Return a record and those after it that were read already."""
+        with self._lock:
+            records = [first, *self._ready]
+            self._ready.clear()
+            return records
 
     async def _wait(self, seconds: float | None) -> None:
         """Wait for a change; the event loop watches the descriptors."""
@@ -398,17 +443,49 @@ class Follow:
         position = followed.position(end)
         # what was returned may have been replaced since: this part would hide it
         followed.check_unchanged()
+        size = 0
         try:
             for record in followed.log.records(
                 start_offset=start, end_offset=end, isolation_level=self._isolation_level
             ):
                 found.append(record)
+                size += len(record.key or b"") + len(record.value or b"")
+                if size > _READ_EXPANDED_BYTES:
+                    break
         except LogChangedError:
             raise
         except CordwoodError:
             if not found:
                 raise
-            before = found[-1].offset + 1
-            if before < end:
-                return self._part(start, before)
-        return position, found
+        else:
+            if size <= _READ_EXPANDED_BYTES:
+                return position, found
+        before = found[-1].offset + 1
+        # again: the position at the end of what is returned must be from before it is read
+        return self._part(start, before) if before < end else (position, found)
+
+
+class FollowedBatches:
+    """Lists of the records of a `Follow`. Made by `Follow.batches`."""
+
+    def __init__(self, follow: Follow) -> None:
+        """See `Follow.batches`."""
+        self._follow = follow
+
+    def __iter__(self) -> Self:
+        """Return the iterator."""
+        return self
+
+    def __next__(self) -> list[Record]:
+        """Return the records that are there, and wait for one if necessary."""
+        follow = self._follow
+        with follow._lock:  # noqa: SLF001
+            return follow._with_ready(next(follow))  # noqa: SLF001
+
+    def __aiter__(self) -> Self:
+        """Return the iterator."""
+        return self
+
+    async def __anext__(self) -> list[Record]:
+        """Return the records that are there; other tasks run while there is none."""
+        return self._follow._with_ready(await anext(self._follow))  # noqa: SLF001

@@ -34,6 +34,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::error::{Error, Result};
 pub use crate::segment::{Change, PlannedSegment};
 use crate::segment::{OpenFiles, Warnings};
+use crate::state::checkpoint::DurableOffsetFile;
 use crate::types::{Interrupt, Io, OnWarning};
 
 pub use column::Column;
@@ -193,6 +194,16 @@ impl Log {
     /// The base offset of the last segment: the log end offset is not below it.
     fn last_base_offset(&self) -> i64 {
         self.segments().last().map_or(self.log_start_offset(), |last| last.base_offset())
+    }
+
+    /// The offset up to which the [`LogWriter`](crate::writer::LogWriter) of this log has synced it, as its small file says now, at most the
+    /// log end offset: records below it survive a power loss. `None` if no such writer has opened the log.
+    ///
+    /// # Errors
+    /// As [`Log::log_end_offset`].
+    pub fn durable_offset(&self) -> Result<Option<i64>> {
+        let end = self.log_end_offset()?;
+        Ok(DurableOffsetFile::read(self.directory())?.map(|offset| offset.min(end)))
     }
 
     /// The exclusive end of what a committed reader sees: the first offset of the oldest open transaction, or the log end

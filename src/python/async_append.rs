@@ -4,9 +4,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 use super::enter::enter;
-use super::record::now;
-use super::record_input::GivenRecords;
-use super::writer::{PyAppended, PyLogWriter};
+use super::writer::PyAppended;
 use crate::writer::Unflushed;
 
 #[doc = stub_doc!(_Unflushed)]
@@ -56,18 +54,9 @@ impl PyUnflushed {
     }
 }
 
-/// Appends, and returns the coroutine that ends when the append is acknowledged, or raises its error. An exception that is no
-/// `Exception`, such as `KeyboardInterrupt`, is raised at once.
-pub(super) fn append<'py>(
-    writer: &PyLogWriter,
-    py: Python<'py>,
-    records: PyResult<GivenRecords>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let append = records.and_then(|records| {
-        writer.append_with(py, |appender| {
-            records.with(now(), |records| appender.append_many_unflushed(records))
-        })
-    });
+/// The coroutine that ends when an append is acknowledged, or raises its error. An exception that is no `Exception`, such as
+/// `KeyboardInterrupt`, is raised at once.
+pub(super) fn awaitable(py: Python<'_>, append: PyResult<Unflushed>) -> PyResult<Bound<'_, PyAny>> {
     let module = py.import("cordwood.async_appends")?;
     match append {
         Ok(append) => {

@@ -127,7 +127,8 @@ fn advice(error: &Error) -> Option<&'static str> {
         }
         Error::Closed { .. } => Some("open it again"),
         Error::InvalidProducerEpoch { position: None, .. } => Some(
-            "its transaction was aborted, or a newer producer or transaction has its name or id: use that, or get another one",
+            "its transaction was aborted, or a newer producer or transaction has its name or id: use that, or get another one \
+             (threads take turns with a transactional id in `with` blocks)",
         ),
         Error::RecordTooLarge { limit: SizeLimit::MaxMessageBytes, .. } => {
             Some("raise max_message_bytes of the LogConfig, or make the record smaller")

@@ -11,17 +11,20 @@ use super::enter::enter;
 use super::handle::{LogHandle, log_options};
 use super::keywords::Keywords;
 use super::position::PyPosition;
+use super::producer::PyProducerState;
 use super::record::PyRecord;
 use super::record_input::Blob;
 use super::results::{PyLocation, PyOffsetGap, PyTimestampOffset};
 use super::scan::{PyRecords, PyScan, Source};
 use super::segment::PySegments;
 use super::split::PySplit;
+use super::value_class::wrapped;
 use super::{arrow_export, lookup_targets};
 use crate::arrow::{Column, Located, ReaderOptions, Timed};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions, Ranges, ScanOptions, Split};
 use crate::types::IsolationLevel;
+use crate::writer::{ProducerState, WriterOptions};
 
 #[doc = stub_doc!(Log)]
 #[pyclass(frozen, module = "cordwood", name = "Log")]
@@ -110,6 +113,19 @@ impl PyLog {
     #[getter]
     fn last_stable_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.read(py, |log| log.last_stable_offset())
+    }
+
+    #[doc = stub_doc!(Log.durable_offset)]
+    #[getter]
+    fn durable_offset(&self, py: Python<'_>) -> PyResult<Option<i64>> {
+        self.read(py, |log| log.durable_offset())
+    }
+
+    #[doc = stub_doc!(Log.producers)]
+    #[getter]
+    fn producers(&self, py: Python<'_>) -> PyResult<Vec<PyProducerState>> {
+        let expiration_ms = WriterOptions::default().producer_id_expiration_ms;
+        Ok(wrapped(&self.read(py, |log| ProducerState::of_log(&log, expiration_ms))?))
     }
 
     #[doc = stub_doc!(Log.topic_id)]
@@ -297,20 +313,23 @@ impl PyLog {
     }
 
     #[doc = stub_doc!(Log.follow)]
-    #[pyo3(signature = (start_offset=None, *, timeout=None, isolation_level=LEFT_OUT),
-        text_signature = "($self, start_offset=None, *, timeout=None, isolation_level='read_uncommitted')")]
+    #[pyo3(signature = (start_offset=None, *, timeout=None, isolation_level=LEFT_OUT, durable=LEFT_OUT),
+        text_signature = "($self, start_offset=None, *, timeout=None, isolation_level='read_uncommitted', \
+            durable=False)")]
     fn follow<'py>(
         slf: &Bound<'py, Self>,
         start_offset: Option<&Bound<'py, PyAny>>,
         timeout: Option<&Bound<'py, PyAny>>,
         isolation_level: Defaulted<'_, 'py>,
+        durable: Defaulted<'_, 'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let start = optional("start_offset", start_offset, arguments::offset)?;
         let timeout = optional("timeout", timeout, arguments::seconds)?;
+        let durable = durable.or("durable", false, arguments::flag)?;
         let level = IsolationLevel::ReadUncommitted;
         let level = isolation_level.or("isolation_level", level, one_of(&ISOLATION_LEVELS))?;
         let level = arguments::word_of(&ISOLATION_LEVELS, level);
-        slf.py().import("cordwood.follow")?.getattr("Follow")?.call1((slf, start, timeout, level))
+        slf.py().import("cordwood.follow")?.getattr("Follow")?.call1((slf, start, timeout, level, durable))
     }
 
     #[doc = stub_doc!(Log.position)]

@@ -55,9 +55,11 @@ mod scan;
 mod segment;
 mod split;
 mod transaction;
+mod turns;
 mod value_class;
 mod verify;
 mod writer;
+mod writer_class;
 mod writer_handle;
 mod writer_options;
 mod zone;
@@ -126,7 +128,7 @@ mod core_module {
     #[pymodule_export]
     use super::position::{PyCommittedOffset, PyPosition};
     #[pymodule_export]
-    use super::producer::PyProducer;
+    use super::producer::{PyProducer, PyProducerState};
     #[pymodule_export]
     use super::profile::PyProfiler;
     #[pymodule_export]
@@ -162,7 +164,9 @@ mod core_module {
     #[pymodule_export]
     use super::verify::{PyFinding, PyUnprotected, PyVerification, verify};
     #[pymodule_export]
-    use super::writer::{PyAppended, PyLogWriter};
+    use super::writer::{PyAppended, PyWriterMetrics};
+    #[pymodule_export]
+    use super::writer_class::PyLogWriter;
     #[pymodule_export]
     use super::zone::PyZone;
 }

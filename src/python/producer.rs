@@ -7,13 +7,29 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use super::arguments::{self, Defaulted, LEFT_OUT, optional};
+use super::async_append;
 use super::enter::enter;
 use super::record::now;
 use super::record_input::{self, GivenRecord, GivenRecords};
+use super::value_class::value_class;
 use super::writer::PyAppended;
 use super::writer_handle::Handle;
 use crate::error::Result;
-use crate::writer::Producer;
+use crate::writer::{Producer, ProducerState};
+
+value_class! {
+    "ProducerState", PyProducerState(ProducerState),
+    repr {
+        producer_id: i64,
+        producer_epoch: Option<i16>,
+        last_sequence: Option<i32>,
+        last_offset: Option<i64>,
+        last_timestamp: Option<i64>,
+        open_transaction: Option<i64>,
+        coordinator_epoch: Option<i32>,
+        expires: Option<i64>,
+    }
+}
 
 #[doc = stub_doc!(Producer)]
 #[pyclass(frozen, module = "cordwood", name = "Producer")]
@@ -40,12 +56,29 @@ impl PyProducer {
         records: &GivenRecords,
         sequence: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyAppended> {
-        let sequence = optional("sequence", sequence, |name, given| {
-            arguments::whole(name, "a sequence from 0 to 2^31 - 1", given)
-        })?;
+        let sequence = optional("sequence", sequence, sequence_of)?;
         self.call(py, |producer| records.with(now(), |records| producer.append_many(records, sequence)))
             .map(Into::into)
     }
+
+    fn append_given_async<'py>(
+        &self,
+        py: Python<'py>,
+        records: PyResult<GivenRecords>,
+        sequence: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let append = records.and_then(|records| {
+            let sequence = optional("sequence", sequence, sequence_of)?;
+            self.call(py, |producer| {
+                records.with(now(), |records| producer.append_many_unflushed(records, sequence))
+            })
+        });
+        async_append::awaitable(py, append)
+    }
+}
+
+fn sequence_of(argument: &'static str, given: &Bound<'_, PyAny>) -> PyResult<i32> {
+    arguments::whole(argument, "a sequence from 0 to 2^31 - 1", given)
 }
 
 #[pymethods]
@@ -106,6 +139,34 @@ impl PyProducer {
         sequence: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyAppended> {
         self.append_given(py, &record_input::records(records)?, sequence)
+    }
+
+    #[doc = stub_doc!(Producer.append_async)]
+    #[expect(clippy::too_many_arguments, reason = "they are Python's arguments")]
+    #[pyo3(signature = (value, key=None, headers=LEFT_OUT, timestamp=None, *, sequence=None),
+        text_signature = "($self, value, key=None, headers=(), timestamp=None, *, sequence=None)")]
+    fn append_async<'py>(
+        &self,
+        py: Python<'py>,
+        value: Option<&Bound<'_, PyAny>>,
+        key: Option<&Bound<'_, PyAny>>,
+        headers: Defaulted<'_, '_>,
+        timestamp: Option<&Bound<'_, PyAny>>,
+        sequence: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let record = GivenRecord::of_fields(value, key, headers, timestamp).map(GivenRecords::one);
+        self.append_given_async(py, record, sequence)
+    }
+
+    #[doc = stub_doc!(Producer.append_many_async)]
+    #[pyo3(signature = (records, *, sequence=None))]
+    fn append_many_async<'py>(
+        &self,
+        py: Python<'py>,
+        records: &Bound<'_, PyAny>,
+        sequence: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.append_given_async(py, record_input::records(records), sequence)
     }
 
     fn __reduce__(&self) -> PyResult<()> {

@@ -1,15 +1,18 @@
 //! `Transaction`.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicI16, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
 
 use super::arguments::{self, Defaulted, LEFT_OUT};
+use super::async_append;
 use super::enter::enter;
 use super::producer::not_pickled;
 use super::record::now;
 use super::record_input::{self, GivenRecord, GivenRecords};
+use super::turns::Turn;
 use super::writer::PyAppended;
 use super::writer_handle::Handle;
 use crate::error::Result;
@@ -22,21 +25,34 @@ pub(super) struct PyTransaction {
     handle: Arc<Handle>,
     path: PathBuf,
     transactional_id: String,
-    producer_id: i64,
-    producer_epoch: i16,
+    producer_id: AtomicI64,
+    producer_epoch: AtomicI16,
     transaction: Mutex<Transaction>,
+    /// While a block of it runs.
+    turn: Mutex<Option<Turn>>,
 }
 
 impl PyTransaction {
-    pub(super) fn new(handle: Arc<Handle>, path: PathBuf, transaction: Transaction) -> Self {
+    pub(super) fn new(
+        handle: Arc<Handle>,
+        path: PathBuf,
+        transaction: Transaction,
+        turn: Option<Turn>,
+    ) -> Self {
         Self {
             handle,
             path,
             transactional_id: transaction.transactional_id().to_owned(),
-            producer_id: transaction.producer_id(),
-            producer_epoch: transaction.producer_epoch(),
+            producer_id: transaction.producer_id().into(),
+            producer_epoch: transaction.producer_epoch().into(),
             transaction: Mutex::new(transaction),
+            turn: Mutex::new(turn),
         }
+    }
+
+    /// Replaces the turn. A block that has ended has none.
+    fn set_turn(&self, turn: Option<Turn>) {
+        *self.turn.lock().unwrap_or_else(PoisonError::into_inner) = turn;
     }
 
     fn lock(&self) -> MutexGuard<'_, Transaction> {
@@ -58,9 +74,31 @@ impl PyTransaction {
         let _open = self.handle.writer(py)?;
         enter(py, || {
             let ended = self.lock().write_end(control_type)?;
+            self.set_turn(None);
             ended.acknowledge()
         })
         .map(Into::into)
+    }
+
+    fn end_async<'py>(&self, py: Python<'py>, control_type: ControlType) -> PyResult<Bound<'py, PyAny>> {
+        let ended = self.call(py, |transaction| Ok(transaction.write_end(control_type)?.unflushed()));
+        if ended.is_ok() {
+            self.set_turn(None);
+        }
+        async_append::awaitable(py, ended)
+    }
+
+    fn append_given_async<'py>(
+        &self,
+        py: Python<'py>,
+        records: PyResult<GivenRecords>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let append = records.and_then(|records| {
+            self.call(py, |transaction| {
+                records.with(now(), |records| transaction.append_many_unflushed(records))
+            })
+        });
+        async_append::awaitable(py, append)
     }
 
     fn append_given(&self, py: Python<'_>, records: &GivenRecords) -> PyResult<PyAppended> {
@@ -90,13 +128,13 @@ impl PyTransaction {
     #[doc = stub_doc!(Transaction.producer_id)]
     #[getter]
     fn producer_id(&self) -> i64 {
-        self.producer_id
+        self.producer_id.load(Ordering::Relaxed)
     }
 
     #[doc = stub_doc!(Transaction.producer_epoch)]
     #[getter]
     fn producer_epoch(&self) -> i16 {
-        self.producer_epoch
+        self.producer_epoch.load(Ordering::Relaxed)
     }
 
     #[doc = stub_doc!(Transaction.first_offset)]
@@ -141,8 +179,60 @@ impl PyTransaction {
         self.end(py, ControlType::Abort)
     }
 
+    #[doc = stub_doc!(Transaction.append_async)]
+    #[pyo3(signature = (value, key=None, headers=LEFT_OUT, timestamp=None),
+        text_signature = "($self, value, key=None, headers=(), timestamp=None)")]
+    fn append_async<'py>(
+        &self,
+        py: Python<'py>,
+        value: Option<&Bound<'_, PyAny>>,
+        key: Option<&Bound<'_, PyAny>>,
+        headers: Defaulted<'_, '_>,
+        timestamp: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let record = GivenRecord::of_fields(value, key, headers, timestamp).map(GivenRecords::one);
+        self.append_given_async(py, record)
+    }
+
+    #[doc = stub_doc!(Transaction.append_many_async)]
+    fn append_many_async<'py>(
+        &self,
+        py: Python<'py>,
+        records: &Bound<'_, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.append_given_async(py, record_input::records(records))
+    }
+
+    #[doc = stub_doc!(Transaction.commit_async)]
+    fn commit_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.end_async(py, ControlType::Commit)
+    }
+
+    #[doc = stub_doc!(Transaction.abort_async)]
+    fn abort_async<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.end_async(py, ControlType::Abort)
+    }
+
+    #[doc = stub_doc!(Transaction._end_turn)]
+    #[pyo3(name = "_end_turn")]
+    fn end_turn(&self) {
+        self.set_turn(None);
+    }
+
     fn __enter__(this: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
-        this.handle.writer(this.py())?;
+        let py = this.py();
+        this.handle.writer(py)?;
+        let turn = this.handle.turns.wait(py, &this.transactional_id)?;
+        // another thread may have had its turn since this transaction began
+        let (producer_id, producer_epoch) = this.call(py, |transaction| {
+            if transaction.is_open() {
+                transaction.renew()?;
+            }
+            Ok((transaction.producer_id(), transaction.producer_epoch()))
+        })?;
+        this.producer_id.store(producer_id, Ordering::Relaxed);
+        this.producer_epoch.store(producer_epoch, Ordering::Relaxed);
+        this.set_turn(Some(turn));
         Ok(this)
     }
 
@@ -164,6 +254,7 @@ impl PyTransaction {
             Ok(false) => Ok(()),
             Err(closed) => Err(closed),
         };
+        self.set_turn(None);
         // the exception that ended the block is not replaced by the error of the abort
         if is_failed { Ok(()) } else { ended }
     }
@@ -173,7 +264,7 @@ impl PyTransaction {
     }
 
     fn __repr__(&self) -> String {
-        let (id, producer_id) = (&self.transactional_id, self.producer_id);
+        let (id, producer_id) = (&self.transactional_id, self.producer_id());
         format!("<Transaction {id:?} ({producer_id}) of {}>", self.path.display())
     }
 }

@@ -1,11 +1,6 @@
-//! `LogWriter`.
-//!
-//! Appends go through the core's `Appender`, which many threads share: a thread that waits for the disk holds no lock of the binding.
-//! Changes of the log's structure lock the writer; a thread waits for that lock detached from the interpreter. What a handler of a signal
-//! calls inside such a call, in the same thread, is refused.
+//! The methods of `LogWriter`, and `Appended`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
@@ -19,22 +14,22 @@ use super::config::config_of;
 use super::copy::PyCopyReport;
 use super::enter::{SIGNALS, enter, unless_exception};
 use super::log::PyLog;
-use super::producer::PyProducer;
+use super::producer::{PyProducer, PyProducerState};
 use super::record::now;
 use super::record_input::{self, Blob, GivenRecord, GivenRecords};
 use super::recovery::{self, PyRecoveryPlan};
 use super::retention::PyRetentionPlan;
 use super::transaction::{self, PyTransaction};
-use super::value_class::value_class;
+use super::turns::{Runner, Turns};
+use super::value_class::{value_class, wrapped};
+use super::writer_class::PyLogWriter;
 use super::writer_handle::{Handle, Open, State, interrupts};
 use super::writer_options::Given;
-use super::{arrow_import, async_append, copy};
+use super::{arrow_import, copy};
 use crate::arrow::append_stream;
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::state::producers::ProducerEntry;
-use crate::writer::{
-    Appended, Appender, FlushMode, LogWriter, RecoveryPlan, TransactionVersion, WriterOptions,
-};
+use crate::writer::{Appended, Appender, LogWriter, TransactionVersion, WriterMetrics, WriterOptions};
 
 value_class! {
     "Appended", PyAppended(Appended),
@@ -42,75 +37,24 @@ value_class! {
     more { is_duplicate: bool }
 }
 
+value_class! {
+    "WriterMetrics", PyWriterMetrics(WriterMetrics),
+    repr {
+        appends: u64,
+        records: u64,
+        bytes: u64,
+        append_ns: u64,
+        max_append_ns: u64,
+        flushes: u64,
+        flush_ns: u64,
+        max_flush_ns: u64,
+        rolls: u64,
+        segments: u64,
+    }
+}
+
 /// A producer's id and epoch, and the first and last offset of its open transaction.
 type OpenTransaction = (i64, i16, Option<i64>, Option<i64>);
-
-#[doc = stub_doc!(LogWriter)]
-#[pyclass(frozen, module = "cordwood", name = "LogWriter")]
-pub(super) struct PyLogWriter {
-    handle: Arc<Handle>,
-    path: PathBuf,
-    config: Py<PyAny>,
-    flush_mode: FlushMode,
-    /// What opening the log changed, if anything.
-    recovery: Option<RecoveryPlan>,
-}
-
-impl Drop for PyLogWriter {
-    fn drop(&mut self) {
-        if self.handle.is_of_another_process() {
-            // a forked child must not close, flush or unmap what is the parent's
-            std::mem::forget(Arc::clone(&self.handle));
-        }
-    }
-}
-
-impl PyLogWriter {
-    fn open(&self, py: Python<'_>) -> PyResult<Arc<Open>> {
-        self.handle.writer(py)
-    }
-
-    /// Calls the appender, from any number of threads at once.
-    pub(super) fn append_with<T: Send>(
-        &self,
-        py: Python<'_>,
-        append: impl FnOnce(&Appender) -> Result<T> + Send,
-    ) -> PyResult<T> {
-        let open = self.open(py)?;
-        enter(py, || append(&open.appender))
-    }
-
-    /// Calls the writer, one thread at a time. `name`: of the method.
-    fn with_writer<T: Send>(
-        &self,
-        py: Python<'_>,
-        name: &'static str,
-        call: impl FnOnce(&mut LogWriter) -> Result<T> + Send,
-    ) -> PyResult<T> {
-        let open = self.open(py)?;
-        if let Some(interrupted) = open.writer.call_of_this_thread() {
-            return Err(interrupts(interrupted));
-        }
-        enter(py, || call(&mut open.writer.lock(Call::new(name))))
-    }
-
-    /// Calls the writer to remove records, which waits for a backup.
-    fn remove_with<T: Send>(
-        &self,
-        py: Python<'_>,
-        call: Call,
-        remove: impl FnOnce(&mut LogWriter) -> Result<T> + Send,
-    ) -> PyResult<T> {
-        let open = self.open(py)?;
-        if let Some(interrupted) = open.interrupted_call() {
-            return Err(interrupts(interrupted));
-        }
-        enter(py, || {
-            let _removals = open.removals.lock(call);
-            remove(&mut open.writer.lock(call))
-        })
-    }
-}
 
 #[pymethods]
 impl PyLogWriter {
@@ -145,7 +89,7 @@ impl PyLogWriter {
             removals: CallLock::default(),
         };
         let state = ArcSwap::from_pointee(State::Open(Arc::new(open)));
-        let handle = Handle { state, process: std::process::id() };
+        let handle = Handle { state, turns: Arc::new(Turns::new()), process: std::process::id() };
         Ok(Self { handle: Arc::new(handle), path, config: config.unbind(), flush_mode, recovery })
     }
 
@@ -226,6 +170,17 @@ impl PyLogWriter {
         self.append_with(py, |appender| Ok(appender.durable_offset()))
     }
 
+    #[doc = stub_doc!(LogWriter.metrics)]
+    fn metrics(&self, py: Python<'_>) -> PyResult<PyWriterMetrics> {
+        self.with_writer(py, "metrics", |writer| Ok(writer.metrics())).map(Into::into)
+    }
+
+    #[doc = stub_doc!(LogWriter.producers)]
+    #[getter]
+    fn producers(&self, py: Python<'_>) -> PyResult<Vec<PyProducerState>> {
+        Ok(wrapped(&self.with_writer(py, "producers", |writer| Ok(writer.producers()))?))
+    }
+
     #[doc = stub_doc!(LogWriter.leader_epochs)]
     #[getter]
     fn leader_epochs(&self, py: Python<'_>) -> PyResult<Vec<(i32, i64)>> {
@@ -275,7 +230,7 @@ impl PyLogWriter {
         timestamp: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let record = GivenRecord::of_fields(value, key, headers, timestamp).map(GivenRecords::one);
-        async_append::append(self, py, record)
+        self.append_given_async(py, record)
     }
 
     #[doc = stub_doc!(LogWriter.append_many_async)]
@@ -284,7 +239,7 @@ impl PyLogWriter {
         py: Python<'py>,
         records: &Bound<'_, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        async_append::append(self, py, record_input::records(records))
+        self.append_given_async(py, record_input::records(records))
     }
 
     #[doc = stub_doc!(LogWriter.append_arrow)]
@@ -329,8 +284,45 @@ impl PyLogWriter {
     ) -> PyResult<PyTransaction> {
         let id = arguments::text("transactional_id", "a str", transactional_id)?;
         let version = version.or("version", TransactionVersion::default(), transaction::version)?;
+        self.open(py)?;
+        let turn = self.handle.turns.wait(py, &id)?;
         let transaction = self.append_with(py, |appender| appender.transaction(&id, version))?;
-        Ok(PyTransaction::new(Arc::clone(&self.handle), self.path.clone(), transaction))
+        drop(turn);
+        Ok(PyTransaction::new(Arc::clone(&self.handle), self.path.clone(), transaction, None))
+    }
+
+    #[doc = stub_doc!(LogWriter.transaction_async)]
+    #[pyo3(signature = (transactional_id, *, version=LEFT_OUT),
+        text_signature = "($self, transactional_id, *, version=2)")]
+    fn transaction_async<'py>(
+        this: PyRef<'py, Self>,
+        transactional_id: &Bound<'py, PyAny>,
+        version: Defaulted<'_, 'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = this.py();
+        arguments::text("transactional_id", "a str", transactional_id)?;
+        let version = version.or("version", TransactionVersion::default(), transaction::version)?;
+        let number = if version == TransactionVersion::V1 { 1 } else { 2 };
+        let block = py.import("cordwood.async_transactions")?.getattr("TransactionBlock")?;
+        block.call1((this.into_pyobject(py)?, transactional_id, number))
+    }
+
+    #[doc = stub_doc!(LogWriter._begin_in_task)]
+    #[pyo3(name = "_begin_in_task")]
+    fn begin_in_task(
+        &self,
+        py: Python<'_>,
+        transactional_id: &str,
+        version: &Bound<'_, PyAny>,
+        task: usize,
+    ) -> PyResult<Option<PyTransaction>> {
+        let version = transaction::version("version", version)?;
+        self.open(py)?;
+        let turn = enter(py, || self.handle.turns.take(transactional_id, Runner::new(Some(task))))?;
+        let Some(turn) = turn else { return Ok(None) };
+        let transaction = self.append_with(py, |appender| appender.transaction(transactional_id, version))?;
+        let (handle, path) = (Arc::clone(&self.handle), self.path.clone());
+        Ok(Some(PyTransaction::new(handle, path, transaction, Some(turn))))
     }
 
     #[doc = stub_doc!(LogWriter.abort_transaction)]

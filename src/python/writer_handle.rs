@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 
 use super::call_lock::{Call, CallLock};
 use super::error;
+use super::turns::Turns;
 use crate::error::Error;
 use crate::writer::{Appender, LogWriter};
 
@@ -43,6 +44,7 @@ pub(super) enum State {
 pub(super) struct Handle {
     /// Without a lock: in a forked child the thread that held it may not exist.
     pub(super) state: ArcSwap<State>,
+    pub(super) turns: Arc<Turns>,
     pub(super) process: u32,
 }
 

@@ -98,6 +98,16 @@ impl ProducerIds {
         self.ids.retain(|_, producer_id| is_kept(*producer_id));
     }
 
+    /// Removes a name.
+    pub(crate) fn remove(&mut self, owner: IdOwner, name: &str) {
+        self.ids.remove(&(owner.prefix().to_owned() + name));
+    }
+
+    /// The names of a kind, and their producer ids.
+    pub(crate) fn of(&self, owner: IdOwner) -> impl Iterator<Item = (&str, i64)> {
+        self.ids.iter().filter_map(move |(name, id)| Some((name.strip_prefix(owner.prefix())?, *id)))
+    }
+
     /// All producer ids.
     pub(crate) fn iter(&self) -> impl Iterator<Item = i64> {
         self.ids.values().copied()

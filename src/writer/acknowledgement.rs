@@ -15,6 +15,7 @@ impl Shared {
     pub(super) fn wait_durable(&self, offset: i64, truncations: u64, wait: FlushWait) -> Result<()> {
         self.commit.wait_durable(offset, truncations, wait, self.interrupt, || {
             let unsynced = self.lock_unpoisoned()?.unsynced();
+            let began = Instant::now();
             if !seeded_bugs::is(SeededBug::AckBeforeFsync) {
                 let synced = unsynced.file.sync();
                 if seeded_bugs::is(SeededBug::FsyncRetriedAfterError) && synced.is_err() {
@@ -23,7 +24,10 @@ impl Shared {
                     synced?;
                 }
             }
-            self.lock_unpoisoned()?.note_synced(&unsynced)?;
+            let time = began.elapsed();
+            let mut partition = self.lock_unpoisoned()?;
+            partition.metrics.flushed(time);
+            partition.note_synced(&unsynced)?;
             Ok(unsynced.log_end_offset)
         })
     }

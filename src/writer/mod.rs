@@ -14,6 +14,7 @@ mod close;
 mod ends;
 mod flush_mode;
 mod group_commit;
+mod metrics;
 mod options;
 mod partition;
 mod poison;
@@ -37,9 +38,11 @@ pub use appender::Appender;
 pub(crate) use cleanable::Cleanable;
 pub use flush_mode::FlushMode;
 use group_commit::GroupCommit;
+pub use metrics::WriterMetrics;
 pub use options::WriterOptions;
 use partition::Partition;
 pub use producer::Producer;
+pub use producers::ProducerState;
 #[cfg(feature = "inspect")]
 pub(crate) use producers::{KEPT_PRODUCERS, kept_producers};
 pub use recovery::{
@@ -291,6 +294,17 @@ impl LogWriter {
     /// The durable offset: every record below it survives a power loss. Kafka: `recoveryPoint`.
     pub fn durable_offset(&self) -> i64 {
         self.shared.commit.durable()
+    }
+
+    /// What the writer has done since it was opened.
+    pub fn metrics(&self) -> WriterMetrics {
+        let partition = self.shared.lock();
+        WriterMetrics { segments: partition.sealed.len() as u64 + 1, ..partition.metrics }
+    }
+
+    /// What the log knows of each producer id, by the ids.
+    pub fn producers(&self) -> Vec<ProducerState> {
+        self.shared.lock().producers.listed()
     }
 
     /// The history of leader epochs.

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
-use super::Appended;
 use super::ends::Ends;
 use super::poison::is_full;
 use super::producers::{Producers, aborted};
 use super::sessions::Sessions;
+use super::{Appended, WriterMetrics};
 use crate::config::LogConfig;
 use crate::error::{Error, Result, SizeLimit};
 use crate::fs::seeded_bugs::{self, SeededBug};
@@ -47,6 +48,7 @@ pub(super) struct Partition {
     /// Memory for the batches of a call that a leader stamps; empty between calls.
     pub(super) stamped: Vec<u8>,
     pub(super) random: u32,
+    pub(super) metrics: WriterMetrics,
     pub(super) is_closed: bool,
 }
 
@@ -118,7 +120,7 @@ impl Partition {
         let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
             return Ok(Appended::nothing(self.ends.log_end_offset()));
         };
-        let size = bytes.len() as u64;
+        let (began, size) = (Instant::now(), bytes.len() as u64);
         self.check_limits(size, first, last)?;
         let max_timestamp = headers.iter().map(|header| header.max_timestamp).max().unwrap_or(-1);
         let params = RollParams {
@@ -157,6 +159,7 @@ impl Partition {
         // a batch from another leader may have a higher epoch, and epochs must not decrease
         self.leader_epoch = self.leader_epoch.max(last.leader_epoch);
         self.ends.append(size, last.last_offset + 1);
+        self.metrics.appended(headers, bytes.len(), began.elapsed());
         Ok(Appended {
             first_offset: first.base_offset,
             last_offset: last.last_offset,
@@ -246,6 +249,7 @@ impl Partition {
         self.ends.commit().or_poison(sealed)?;
         self.sealed.insert(self.active.base_offset());
         self.active = fresh;
+        self.metrics.rolls += 1;
         self.publish_segments();
         self.ends.roll(base_offset);
         // the segment that was active may have no record at or above the log start offset

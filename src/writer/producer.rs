@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use super::appender::Producing;
 use super::partition::Partition;
 use super::sessions::Holder;
-use super::{Appended, Appender, LogWriter, Shared};
+use super::{Appended, Appender, LogWriter, Shared, Unflushed};
 use crate::error::{Error, Result};
 use crate::record::{NewRecord, sequence_after};
 use crate::state::positions;
@@ -128,6 +128,29 @@ impl Producer {
     ///
     /// *Source*: `ProducerAppendInfo.checkSequence`, `UnifiedLog.analyzeAndValidateProducerState`.
     pub fn append_many(&self, records: &[NewRecord<'_>], sequence: Option<i32>) -> Result<Appended> {
+        let (shared, appended, truncations) = self.produce(records, sequence)?;
+        shared.acknowledge(appended, truncations)
+    }
+
+    /// [`Producer::append_many`] without its wait for the disk, which [`Unflushed::wait`] is.
+    ///
+    /// # Errors
+    /// Those of [`Producer::append_many`] before its flush.
+    pub fn append_many_unflushed(
+        &self,
+        records: &[NewRecord<'_>],
+        sequence: Option<i32>,
+    ) -> Result<Unflushed> {
+        let (shared, appended, truncations) = self.produce(records, sequence)?;
+        Ok(Unflushed::acknowledged_by_mode(shared, appended, truncations))
+    }
+
+    /// Appends, and returns the number of truncations before it.
+    fn produce(
+        &self,
+        records: &[NewRecord<'_>],
+        sequence: Option<i32>,
+    ) -> Result<(Arc<Shared>, Appended, u64)> {
         if let Some(sequence) = sequence.filter(|sequence| *sequence < 0) {
             return Err(Error::config("sequence", "a sequence, 0 or above", sequence.to_string()));
         }
@@ -137,7 +160,7 @@ impl Producer {
             partition.check_holder(&self.holder)?;
             (partition.produce(&self.holder, records, sequence)?, partition.truncations)
         };
-        shared.acknowledge(appended, truncations)
+        Ok((shared, appended, truncations))
     }
 
     fn with<T>(&self, call: impl FnOnce(&Partition) -> Result<T>) -> Result<T> {

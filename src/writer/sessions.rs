@@ -10,6 +10,9 @@ use super::partition::Partition;
 use crate::error::{Error, Result};
 use crate::state::producer_ids::{IdOwner, ProducerIds};
 
+/// The number of transactional ids without a transaction that keep their producer ids.
+const MAX_IDLE_IDS: usize = 256;
+
 /// The sessions of a writer.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
@@ -118,9 +121,48 @@ impl Partition {
         if let Some(name) = name {
             names.retain(|id| self.is_known(id));
             names.insert(owner, name, producer_id);
-            self.ends.commit().or_poison_after_sync(names.write(&self.directory))?;
-            self.sessions.ids = Some(names);
+            self.put_names(names)?;
         }
         Ok(producer_id)
+    }
+
+    fn put_names(&mut self, names: ProducerIds) -> Result<()> {
+        self.ends.commit().or_poison_after_sync(names.write(&self.directory))?;
+        self.sessions.ids = Some(names);
+        Ok(())
+    }
+
+    /// The producer id for a transactional id that has none: if many are not in use, that of the one whose last transaction ended first,
+    /// which loses it, else a new one. So a program with a transactional id for each request does not have a producer for each.
+    pub(super) fn transaction_producer(&mut self, transactional_id: &str) -> Result<i64> {
+        let mut names = self.ids()?.clone();
+        let mut idle: Vec<_> = names
+            .of(IdOwner::Transaction)
+            .filter_map(|(name, id)| Some((self.idle_since(id)?, id, name.to_owned())))
+            .collect();
+        idle.sort_unstable();
+        // new ids are above the highest one of a name
+        let highest = names.of(IdOwner::Transaction).map(|(_, id)| id).max();
+        let surplus = (idle.len() + 1).saturating_sub(MAX_IDLE_IDS);
+        let Some(&(_, producer_id, _)) = idle.first().filter(|_| surplus > 0) else {
+            return self.new_id(IdOwner::Transaction, Some(transactional_id));
+        };
+        for (_, id, name) in idle.iter().take(surplus) {
+            if *id == producer_id || Some(*id) != highest {
+                names.remove(IdOwner::Transaction, name);
+            }
+        }
+        names.insert(IdOwner::Transaction, transactional_id, producer_id);
+        self.put_names(names)?;
+        Ok(producer_id)
+    }
+
+    /// The time of the end of a producer's last transaction, ms; `None` if it has none, or is in use.
+    fn idle_since(&self, producer_id: i64) -> Option<i64> {
+        let entry = self.producers.get(producer_id)?;
+        let is_idle = entry.open_transaction.is_none()
+            && !self.sessions.is_in_use(producer_id)
+            && self.epoch_of(producer_id) < i16::MAX;
+        is_idle.then_some(entry.last_timestamp)
     }
 }

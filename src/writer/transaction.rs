@@ -7,7 +7,7 @@ use super::appender::Producing;
 use super::partition::Partition;
 use super::producer::upgrade;
 use super::sessions::Holder;
-use super::{Appended, Appender, LogWriter, Shared};
+use super::{Appended, Appender, LogWriter, Shared, Unflushed};
 use crate::error::{Error, Result};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::NewRecord;
@@ -170,18 +170,24 @@ impl Transaction {
     /// Those of [`Appender::append_many`]; [`Error::InvalidProducerEpoch`] if the transaction is fenced;
     /// [`Error::Config`] if records of it were truncated; [`Error::Closed`] if it has ended.
     pub fn append_many(&mut self, records: &[NewRecord<'_>]) -> Result<Appended> {
+        self.append_many_unflushed(records)?.appended()
+    }
+
+    /// [`Transaction::append_many`] with its result later. Nothing waits for the disk.
+    ///
+    /// # Errors
+    /// Those of [`Transaction::append_many`].
+    pub fn append_many_unflushed(&mut self, records: &[NewRecord<'_>]) -> Result<Unflushed> {
         let (shared, holder) = self.open()?;
         let mut partition = shared.enter()?;
         partition.check_transaction(holder, self.written)?;
         let (before, producer_id) = (self.written, holder.producer_id);
         let appended = partition.append_records(records, Some(Producing::Transactional(holder)));
         // also after an error: the batches before the one that failed are in the log
-        let written = partition.written_by(producer_id);
+        let (written, truncations) = (partition.written_by(producer_id), partition.truncations);
         drop(partition);
         self.written = written.or(before);
-        let appended = appended?;
-        let durable = appended.is_empty() || shared.commit.durable() > appended.last_offset;
-        Ok(Appended { durable, ..appended })
+        Ok(Unflushed::acknowledged(shared, appended?, truncations))
     }
 
     /// Commits: committed readers see the records. The result is the offset of the marker, and whether the marker and all records before it
@@ -200,6 +206,17 @@ impl Transaction {
     /// As [`Transaction::commit`], but records may have been truncated.
     pub fn abort(&mut self) -> Result<Appended> {
         self.end(ControlType::Abort)
+    }
+
+    /// Begins it again if it has no records, and another one of the same transactional id has begun since, which is fenced then.
+    #[cfg(feature = "python")]
+    pub(crate) fn renew(&mut self) -> Result<()> {
+        let (shared, holder) = self.open()?;
+        let is_fenced = shared.enter()?.check_holder(holder).is_err();
+        if is_fenced && self.written.is_none() {
+            *self = Appender::new(shared).transaction(&self.transactional_id, self.version)?;
+        }
+        Ok(())
     }
 
     fn open(&self) -> Result<(Arc<Shared>, &Holder)> {
@@ -237,6 +254,12 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// Leaves the wait for the disk to the caller.
+    #[cfg(feature = "python")]
+    pub(crate) fn unflushed(self) -> Unflushed {
+        Unflushed::acknowledged_by_mode(self.shared, self.appended, self.truncations)
+    }
+
     /// Waits as the flush mode requires.
     pub(crate) fn acknowledge(self) -> Result<Appended> {
         if seeded_bugs::is(SeededBug::CommitAcknowledgedBeforeSync) {
@@ -260,8 +283,9 @@ impl Partition {
                 return Ok(self.hold(producer_id, epoch));
             }
         }
-        let producer_id = self.new_id(IdOwner::Transaction, Some(transactional_id))?;
-        Ok(self.hold(producer_id, 0))
+        let producer_id = self.transaction_producer(transactional_id)?;
+        let epoch = self.epoch_of(producer_id).max(0);
+        Ok(self.hold(producer_id, epoch))
     }
 
     fn is_transaction_open(&self, producer_id: i64) -> bool {

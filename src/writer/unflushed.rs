@@ -46,12 +46,22 @@ impl Appender {
             let mut partition = self.shared.enter()?;
             (partition.append_records(records, None)?, partition.truncations)
         };
-        let wait = if appended.is_empty() { None } else { self.shared.flush_due(appended.last_offset + 1) };
-        Ok(Unflushed { shared: Arc::clone(&self.shared), appended, truncations, wait })
+        Ok(Unflushed::acknowledged_by_mode(Arc::clone(&self.shared), appended, truncations))
     }
 }
 
 impl Unflushed {
+    /// An append that waits as the flush mode requires. `truncations`: their number when the records were appended.
+    pub(super) fn acknowledged_by_mode(shared: Arc<Shared>, appended: Appended, truncations: u64) -> Self {
+        let wait = if appended.is_empty() { None } else { shared.flush_due(appended.last_offset + 1) };
+        Self { shared, appended, truncations, wait }
+    }
+
+    /// An append that does not wait in any flush mode.
+    pub(super) fn acknowledged(shared: Arc<Shared>, appended: Appended, truncations: u64) -> Self {
+        Self { shared, appended, truncations, wait: None }
+    }
+
     /// Whether the flush mode acknowledges the append only after a flush that has not happened yet.
     pub fn must_wait(&self) -> bool {
         self.wait.is_some() && self.shared.commit.durable() <= self.appended.last_offset

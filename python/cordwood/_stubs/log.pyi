@@ -19,6 +19,7 @@ from cordwood._stubs.arguments import (
     TimestampUnit,
 )
 from cordwood._stubs.positions import Position
+from cordwood._stubs.producers import ProducerState
 from cordwood._stubs.record import Record
 from cordwood._stubs.scan import Records, Scan
 from cordwood._stubs.segments import Segments, Split
@@ -94,6 +95,20 @@ class Log:
         >>> log = cw.Log("tests/golden/11-transactions/payments-0")
         >>> log.last_stable_offset < log.log_end_offset
         True
+        """
+    @property
+    def durable_offset(self) -> int | None:
+        """The offset up to which the `LogWriter` of this log has synced it, as it says now; at most `log_end_offset`.
+
+        The records below it survive a power loss. It is read from a small file that a writer, in any process, changes
+        after each flush. `None`: no `LogWriter` has opened this log. It is not known of what a broker appends.
+        """
+    @property
+    def producers(self) -> list[ProducerState]:
+        """What the log knows of each producer id, by the ids; those that have expired, too.
+
+        It is what an opening finds: from the latest valid snapshot of the producers and the batches after it.
+        *Cost*: reads the headers of those batches.
         """
     @property
     def topic_id(self) -> str | None:
@@ -386,6 +401,7 @@ class Log:
         *,
         timeout: float | None = None,
         isolation_level: IsolationLevel = "read_uncommitted",
+        durable: bool = False,
     ) -> Follow:
         """Read records in order, and wait for new ones: for `for`, and for `async for` without a thread.
 
@@ -396,15 +412,16 @@ class Log:
         It continues across rolls, after the writer was closed, killed or opened again, and while retention deletes
         records that it has read. Writers in this process and in others wake it by inotify; where there is none, it
         looks four times a second. Records are returned as soon as they are in the file, which may be before they are
-        durable. It reads up to 4,096 records or about 1 MiB of the log ahead of the one that it returns; those may be
-        returned before the error of a truncation that removed them.
+        durable; with *durable* only up to `durable_offset`, so that none is returned that a power loss takes back. It
+        reads up to 4,096 records, about 1 MiB of the log or 32 MiB of keys and values ahead of the one that it returns;
+        those may be returned before the error of a truncation that removed them.
 
         *Cost*: each look at a changed log lists the directory. With `"read_committed"` it also reads the headers of all
         batches of the log.
         *Errors*: `OffsetOutOfRangeError` for a start outside the log, and if retention or `delete_before` has deleted
         records that were not read yet; `LogChangedError` if a truncation has removed or replaced records that were
         read, whose first one may be below the error's `offset`; `LogNotFoundError` if the directory was deleted or
-        renamed. An error ends the iteration.
+        renamed. An error ends the iteration. `ConfigError` for *durable* if no `LogWriter` has opened the log.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> with log.follow(1497, timeout=0) as records:

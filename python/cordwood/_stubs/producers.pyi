@@ -1,11 +1,47 @@
 """Producers and transactions of a `LogWriter`."""
 
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable
 from types import TracebackType
-from typing import Self, final
+from typing import Any, Self, final
 
 from cordwood._stubs.arguments import Bytes, Headers, Time
 from cordwood._stubs.record import Appended, Record
+
+@final
+class ProducerState:
+    """What a log knows of a producer id. Returned by `Log.producers` and `LogWriter.producers`.
+
+    *Source*: Kafka `ProducerStateEntry`; `kafka-transactions.sh describe-producers`.
+    """
+
+    @property
+    def producer_id(self) -> int:
+        """The producer id."""
+    @property
+    def producer_epoch(self) -> int | None:
+        """The epoch of its last batch or marker; `None` if only markers that compaction emptied are left of it."""
+    @property
+    def last_sequence(self) -> int | None:
+        """The last sequence in this epoch; `None` if only a marker has the epoch."""
+    @property
+    def last_offset(self) -> int | None:
+        """The offset of the record with `last_sequence`."""
+    @property
+    def last_timestamp(self) -> int | None:
+        """The largest timestamp of its last batch, or that of its last marker if the marker follows, in ms."""
+    @property
+    def open_transaction(self) -> int | None:
+        """The first offset of its open transaction."""
+    @property
+    def coordinator_epoch(self) -> int | None:
+        """The epoch of the transaction coordinator that wrote its last marker; `None` if there is none."""
+    @property
+    def expires(self) -> int | None:
+        """When it expires, in ms: `producer.id.expiration.ms` after `last_timestamp`.
+
+        From then on it may be forgotten (see `LogWriter`). `None`: it does not expire, because its transaction is open
+        or it is a producer of a `LogWriter` with a name.
+        """
 
 @final
 class Producer:
@@ -76,6 +112,20 @@ class Producer:
         `InvalidProducerEpochError` if the name was used again.
         *Source*: Kafka `ProducerAppendInfo.checkSequence`.
         """
+    def append_async(
+        self,
+        value: Bytes | None,
+        key: Bytes | None = None,
+        headers: Headers = (),
+        timestamp: Time | None = None,
+        *,
+        sequence: int | None = None,
+    ) -> Coroutine[Any, Any, Appended]:
+        """Append as `append`, from an event loop. See `LogWriter.append_async`."""
+    def append_many_async(
+        self, records: Iterable[Record | Bytes], *, sequence: int | None = None
+    ) -> Coroutine[Any, Any, Appended]:
+        """Append as `append_many`, from an event loop. See `LogWriter.append_async`."""
 
 @final
 class Transaction:
@@ -86,7 +136,8 @@ class Transaction:
 
     One that is neither committed nor aborted stays open, also after a crash and after `LogWriter.close()`, until the
     next transaction with the same transactional id begins, which aborts it, or `LogWriter.abort_transaction` does.
-    Threads may share a transaction.
+    Threads may share a transaction. Blocks with the same transactional id take turns: `with` waits until the one of
+    another thread has ended. In an event loop, use `LogWriter.transaction_async`.
 
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/orders-0"
@@ -153,6 +204,25 @@ class Transaction:
 
         What is left of a transaction after a truncation can be aborted.
         """
+    def append_async(
+        self,
+        value: Bytes | None,
+        key: Bytes | None = None,
+        headers: Headers = (),
+        timestamp: Time | None = None,
+    ) -> Coroutine[Any, Any, Appended]:
+        """Append as `append`, from an event loop. See `LogWriter.append_async`."""
+    def append_many_async(self, records: Iterable[Record | Bytes]) -> Coroutine[Any, Any, Appended]:
+        """Append as `append_many`, from an event loop. See `LogWriter.append_async`."""
+    def commit_async(self) -> Coroutine[Any, Any, Appended]:
+        """Commit as `commit`, in an event loop: other tasks run while this one waits for the disk.
+
+        The marker is written by the call; `await` waits for the flush, as with `LogWriter.append_async`.
+        """
+    def abort_async(self) -> Coroutine[Any, Any, Appended]:
+        """Abort as `abort`, in an event loop. Otherwise as `commit_async`."""
+    def _end_turn(self) -> None:
+        """Let blocks of other threads and tasks with the same transactional id begin."""
     def __enter__(self) -> Self: ...
     def __exit__(
         self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None

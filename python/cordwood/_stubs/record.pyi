@@ -50,7 +50,7 @@ class Record:
 def _other_unit(number: int, /) -> tuple[str, int] | None:
     """Return the unit in which a number is a time from 1980 to 2100, if it is not one in ms; and that time in ms.
 
-    The unit is `seconds`, `microseconds` or `nanoseconds`. `None`: the number may be ms, or is no such time in any unit.
+    The unit is `seconds`, `microseconds` or `nanoseconds`. `None`: the number may be ms, or is no such time in a unit.
     """
 
 @final
@@ -72,6 +72,44 @@ class Appended:
     @property
     def is_duplicate(self) -> bool:
         """Whether the producer had appended the records before: nothing was appended, and the offsets are theirs."""
+
+@final
+class WriterMetrics:
+    """What a `LogWriter` has done since it was opened. Returned by `LogWriter.metrics`.
+
+    The counts and the sums of times only grow: rates and mean times are from the difference of two values.
+    """
+
+    @property
+    def appends(self) -> int:
+        """Writes to the log: one for each batch that is built, each call of `append_batches` and each marker."""
+    @property
+    def records(self) -> int:
+        """The records of these, with markers. Duplicates are not written."""
+    @property
+    def bytes(self) -> int:
+        """The bytes of their batches."""
+    @property
+    def append_ns(self) -> int:
+        """The time of these writes in nanoseconds, with rolls of the log, without flushes."""
+    @property
+    def max_append_ns(self) -> int:
+        """The longest one, in nanoseconds."""
+    @property
+    def flushes(self) -> int:
+        """Flushes that appends and `flush` made. Several appends share one."""
+    @property
+    def flush_ns(self) -> int:
+        """The time of the flushes in nanoseconds."""
+    @property
+    def max_flush_ns(self) -> int:
+        """The longest one, in nanoseconds."""
+    @property
+    def rolls(self) -> int:
+        """New segments."""
+    @property
+    def segments(self) -> int:
+        """The number of segments now."""
 
 @final
 class FlushMode:

@@ -1,6 +1,7 @@
 """`LogWriter`."""
 
 from collections.abc import Coroutine, Iterable
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Self, final
 
@@ -9,8 +10,8 @@ from cordwood._stubs.compaction import Compaction
 from cordwood._stubs.copies import CopyReport
 from cordwood._stubs.log import Log
 from cordwood._stubs.plans import RecoveryPlan, RetentionPlan
-from cordwood._stubs.producers import Producer, Transaction
-from cordwood._stubs.record import Appended, FlushMode, Record
+from cordwood._stubs.producers import Producer, ProducerState, Transaction
+from cordwood._stubs.record import Appended, FlushMode, Record, WriterMetrics
 from cordwood.config import LogConfig
 
 @final
@@ -22,8 +23,10 @@ class LogWriter:
 
     *config*: a `LogConfig`. *topic_id*: 22 characters, as Kafka prints it, for `partition.metadata`. *leader_epoch*:
     the epoch of new batches, not below the latest epoch of the log; by default the latest epoch, and 0 in a new log.
-    *producer_id_expiration_ms*: a producer id without an open transaction is forgotten if its last batch or
-    marker is this old (Kafka: the broker's `producer.id.expiration.ms`). *flush*: when an append is acknowledged:
+    *producer_id_expiration_ms*: a producer id without an open transaction is forgotten if its last batch or marker is
+    this old (Kafka: the broker's `producer.id.expiration.ms`): when the log is opened, and every ten minutes at the
+    next append. Producers with a name and those that an object uses stay: see `producers`. *flush*: when an append is
+    acknowledged:
 
     - `"always"`: each append returns when its records are durable. Appends of several threads share one flush.
     - `cw.FlushMode.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others. There are
@@ -122,6 +125,27 @@ class LogWriter:
     @property
     def durable_offset(self) -> int:
         """The end of the records that survive a power loss (exclusive). *Source*: Kafka `UnifiedLog.recoveryPoint`."""
+    def metrics(self) -> WriterMetrics:
+        """Return what the writer has done since it was opened: appends, records, bytes, flushes, their times, segments.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, cw.LogWriter(f"{folder}/orders-0") as writer:
+        ...     appended = writer.append_many(["a", "b"])
+        ...     metrics = writer.metrics()
+        >>> metrics.appends, metrics.records, metrics.flushes, metrics.segments
+        (1, 2, 1, 1)
+        """
+    @property
+    def producers(self) -> list[ProducerState]:
+        """What the log knows of each producer id, by the ids.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, cw.LogWriter(f"{folder}/orders-0") as writer:
+        ...     appended = writer.producer("import").append_many(["a", "b"])
+        ...     [state] = writer.producers
+        >>> state.producer_epoch, state.last_sequence, state.last_offset, state.expires
+        (0, 1, 1, None)
+        """
     @property
     def leader_epochs(self) -> list[tuple[int, int]]:
         """The history of leader epochs: each epoch and its start offset (inclusive), both ascending."""
@@ -245,16 +269,45 @@ class LogWriter:
         *Source*: Kafka's `enable.idempotence`; names are an addition.
         """
     def transaction(self, transactional_id: str, *, version: int = 2) -> Transaction:
-        """Begin a transaction. An open one with the same *transactional_id* is aborted, and its object is fenced.
+        """Begin a transaction. Wait while a `with` block of another thread has the same *transactional_id*.
 
-        The open one may be from before a crash or a `close()`. *transactional_id*: as the name of a producer. Different
-        transactional ids have transactions at the same time. *version*: Kafka's transaction version: with 2 each end
-        of a transaction raises the epoch of the producer, with 1 it does not.
+        An open one outside a block with the same id is aborted, and its object is fenced: threads that share an id use
+        `with`. The open one may be from before a crash or a `close()`. *transactional_id*: as the name of a producer.
+        Different ids have transactions at the same time. *version*: Kafka's transaction version: with 2 each end of a
+        transaction raises the epoch of the producer, with 1 it does not.
 
-        *Cost*: the first use of an id writes a small file. *Errors*: `ConfigError` for another id or version;
-        `CorruptLogError` if the file of names is damaged.
-        *Source*: Kafka `KafkaProducer.initTransactions`, `beginTransaction`.
+        A transactional id keeps its producer id, until 256 ids are in use no more since. So a program may use one id
+        for each request.
+
+        *Cost*: the first use of an id writes a small file. *Errors*: `ConfigError` for another id or version, and
+        inside a block of this thread with the same id; `CorruptLogError` if the file of names is damaged.
+        *Source*: Kafka `KafkaProducer.initTransactions`, `beginTransaction`, `transactional.id.expiration.ms`.
         """
+    def transaction_async(
+        self, transactional_id: str, *, version: int = 2
+    ) -> AbstractAsyncContextManager[Transaction, None]:
+        """Return a block for `async with`: it begins a transaction as `transaction`, and ends it as its `with` does.
+
+        It begins once no other task or thread has a block with the same *transactional_id*; other tasks run while this
+        one waits for that and for the disk.
+
+        *Errors*: as `transaction`, inside a block of the same task too.
+
+        >>> import asyncio, tempfile
+        >>> async def pay(writer, order):
+        ...     async with writer.transaction_async("billing") as transaction:
+        ...         transaction.append("paid", key=order)
+        ...         await transaction.append_async("sent", key=order)
+        >>> async def main(path):
+        ...     with cw.LogWriter(path) as writer:
+        ...         await asyncio.gather(*(pay(writer, f"order-{n}") for n in range(100)))
+        ...         return writer.last_stable_offset
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     asyncio.run(main(f"{folder}/orders-0"))
+        300
+        """
+    def _begin_in_task(self, transactional_id: str, version: int, task: int) -> Transaction | None:
+        """Begin a transaction whose turn *task* has, a number of a task; `None` if another task or thread has it."""
     def abort_transaction(self, producer_id: int) -> Appended:
         """Abort the open transaction of a producer (see `open_transactions`). Return the offset of the marker.
 

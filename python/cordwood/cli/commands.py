@@ -34,6 +34,7 @@ HEADINGS = {
     "dump": LOOK,
     "groups": LOOK,
     "transactions": LOOK,
+    "producers": LOOK,
     "metadata": LOOK,
     "positions": LOOK,
     "report": LOOK,

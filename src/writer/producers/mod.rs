@@ -6,6 +6,7 @@
 //! The log is synced up to a snapshot's offset before the snapshot is written, so that no snapshot is ahead of its log after a crash.
 
 mod kept;
+mod listing;
 mod rebuild;
 mod replay;
 
@@ -14,6 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 pub(super) use kept::keep;
 #[cfg(feature = "inspect")]
 pub(crate) use kept::{KEPT_PRODUCERS, kept_producers};
+pub use listing::ProducerState;
 pub(super) use rebuild::{ProducerPlan, Rebuild, StagedProducers};
 pub(super) use replay::{Replayed, aborted};
 

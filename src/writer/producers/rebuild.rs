@@ -328,7 +328,7 @@ impl<'a> Rebuild<'a> {
 }
 
 /// The snapshot as of an offset; `None` if it is not valid: damaged, too large, or not a snapshot as of this offset.
-fn read(directory: &Directory, offset: i64) -> Result<Option<ProducerSnapshot>> {
+pub(super) fn read(directory: &Directory, offset: i64) -> Result<Option<ProducerSnapshot>> {
     let name = snapshot_file(offset);
     if directory.identity_of(&name)?.is_none_or(|file| file.size > MAX_SNAPSHOT_BYTES) {
         return Ok(None);

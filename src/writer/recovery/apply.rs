@@ -16,12 +16,12 @@ use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
 use crate::state::clean_marker::CleanMarker;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::state::truncation_count;
-use crate::writer::WriterOptions;
 use crate::writer::ends::Ends;
 use crate::writer::partition::Partition;
 use crate::writer::poison::is_full;
 use crate::writer::producers::Producers;
 use crate::writer::sessions::Sessions;
+use crate::writer::{WriterMetrics, WriterOptions};
 
 /// The log after recovery.
 #[derive(Debug)]
@@ -73,6 +73,7 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
         builder: BatchBuilder::new(),
         stamped: Vec::new(),
         random,
+        metrics: WriterMetrics::default(),
         is_closed: false,
         directory,
     };

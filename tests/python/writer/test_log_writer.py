@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tables import rows
 
 import cordwood as cw
+from cordwood._core import _other_unit
 
 T = 1_700_000_000_000
 PLAIN = corpus.partition("01-plain")
@@ -180,7 +181,10 @@ names = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 blobs = st.none() | st.binary(max_size=40)
 records = st.lists(
     st.tuples(
-        st.integers(-1, T), blobs, blobs, st.lists(st.tuples(names, st.none() | st.binary(max_size=9)), max_size=3)
+        st.integers(-1, T).filter(lambda number: _other_unit(number) is None),
+        blobs,
+        blobs,
+        st.lists(st.tuples(names, st.none() | st.binary(max_size=9)), max_size=3),
     ),
     min_size=1,
     max_size=20,

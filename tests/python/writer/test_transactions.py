@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import queue
 import random
 import signal
 import subprocess
@@ -9,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -26,9 +29,13 @@ def committed(path: Path) -> list[bytes | None]:
     return [record.value for record in cw.Log(path).records(isolation_level="read_committed")]
 
 
-def fail_after(*calls: Callable[[], object]) -> None:
+def call_all(*calls: Callable[[], object]) -> None:
     for call in calls:
         call()
+
+
+def fail_after(*calls: Callable[[], object]) -> None:
+    call_all(*calls)
     raise ZeroDivisionError
 
 
@@ -65,9 +72,9 @@ def test_a_block_commits_at_its_end_and_aborts_by_an_exception(path: Path) -> No
 def test_an_error_of_the_abort_does_not_replace_the_exception_of_the_block(path: Path) -> None:
     with cw.LogWriter(path) as writer:
         with pytest.raises(ZeroDivisionError), writer.transaction("billing") as old:
-            fail_after(lambda: old.append("a"), lambda: writer.transaction("billing"))
+            fail_after(lambda: old.append("a"), lambda: writer.abort_transaction(old.producer_id))
         with pytest.raises(cw.InvalidProducerEpochError), writer.transaction("billing") as old:
-            writer.transaction("billing")
+            call_all(lambda: old.append("b"), lambda: writer.abort_transaction(old.producer_id))
     with cw.LogWriter(path) as writer:
         with pytest.raises(ZeroDivisionError), writer.transaction("billing") as transaction:
             fail_after(lambda: transaction.append("a"), writer.close)
@@ -75,6 +82,138 @@ def test_an_error_of_the_abort_does_not_replace_the_exception_of_the_block(path:
             writer.transaction("billing")
         with pytest.raises(cw.ClosedError), transaction:
             pass
+
+
+def test_blocks_of_threads_with_the_same_id_take_turns(path: Path) -> None:
+    threads, turns = 8, 12
+    inside: list[int] = []
+
+    def work(thread: int) -> None:
+        for turn in range(turns):
+            with writer.transaction("orders", version=1 + turn % 2) as transaction:
+                inside.append(thread)
+                transaction.append(f"{thread} {turn} first")
+                transaction.append(f"{thread} {turn} second")
+                assert inside == [thread]
+                inside.clear()
+                # a thread may end it before the end of the block
+                if turn % 3 == 0:
+                    transaction.commit()
+
+    with cw.LogWriter(path, flush="none") as writer, ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(work, thread) for thread in range(threads)]:
+            done.result()
+    values = [value.decode().split() for value in committed(path) if value]
+    assert sorted(values) == sorted(
+        [str(thread), str(turn), part]
+        for thread in range(threads)
+        for turn in range(turns)
+        for part in ("first", "second")
+    )
+    assert all(first[:2] == second[:2] for first, second in zip(values[::2], values[1::2], strict=True))
+
+
+def test_a_block_inside_a_block_of_the_same_thread_and_id_is_an_error_and_no_deadlock(path: Path) -> None:
+    with cw.LogWriter(path) as writer, writer.transaction("orders") as outer:
+        outer.append("a")
+        with pytest.raises(cw.ConfigError, match=r'^transactional_id: .*"orders", whose block has not ended'):
+            writer.transaction("orders")
+        with pytest.raises(cw.ConfigError, match=r"^transactional_id: "), outer:
+            pass
+        with writer.transaction("others") as inner:
+            inner.append("b")
+        outer.append("c")
+        outer.commit()
+        with writer.transaction("orders") as following:
+            following.append("d")
+    assert committed(path) == [b"a", b"b", b"c", b"d"]
+
+
+def test_a_block_that_waits_begins_after_an_abort_and_ends_with_the_writer(path: Path) -> None:
+    writer = cw.LogWriter(path)
+    begun: queue.SimpleQueue[object] = queue.SimpleQueue()
+
+    def wait() -> None:
+        with writer.transaction("orders") as transaction:
+            transaction.append("b")
+            begun.put(transaction.first_offset)
+
+    thread = threading.Thread(target=wait)
+    with pytest.raises(ZeroDivisionError), writer.transaction("orders") as transaction:
+        fail_after(lambda: transaction.append("a"), thread.start, lambda: begun.empty() or fail_after())
+    assert begun.get(timeout=30) == 2
+    thread.join()
+    assert committed(path) == [b"b"]
+    with pytest.raises(cw.ClosedError), writer.transaction("orders") as transaction:
+        call_all(lambda: transaction.append("c"), writer.close)
+
+
+def test_tasks_with_the_same_id_take_turns_with_each_other_and_with_threads(path: Path) -> None:
+    async def pay(writer: cw.LogWriter, name: str) -> None:
+        async with writer.transaction_async("orders") as transaction:
+            transaction.append(f"{name} 1")
+            await asyncio.sleep(0)
+            appended = await transaction.append_async(f"{name} 2")
+            assert not appended.durable
+            await transaction.append_many_async([f"{name} 3"])
+
+    async def fail_in_a_block(writer: cw.LogWriter) -> None:
+        async with writer.transaction_async("orders", version=1) as transaction:
+            fail_after(lambda: transaction.append("aborted"))
+
+    async def nest(writer: cw.LogWriter) -> None:
+        async with writer.transaction_async("orders"):
+            pass
+
+    async def main(writer: cw.LogWriter) -> None:
+        in_thread = asyncio.to_thread(lambda: pay_in_thread(writer))
+        await asyncio.gather(*(pay(writer, f"task{number}") for number in range(20)), in_thread)
+        with pytest.raises(ZeroDivisionError):
+            await fail_in_a_block(writer)
+        async with writer.transaction_async("orders") as transaction:
+            transaction.append("by hand 1")
+            marker = await transaction.commit_async()
+            assert marker.durable
+            with pytest.raises(cw.ClosedError):
+                await transaction.append_async("too late")
+        async with writer.transaction_async("orders") as transaction:
+            with pytest.raises(cw.ConfigError, match="whose block has not ended"):
+                await nest(writer)
+            with pytest.raises(cw.ConfigError, match="whose block has not ended"):
+                writer.transaction("orders")
+            await transaction.abort_async()
+
+    def pay_in_thread(writer: cw.LogWriter) -> None:
+        for number in range(20):
+            with writer.transaction("orders") as transaction:
+                transaction.append_many([f"thread{number} {part}" for part in (1, 2, 3)])
+
+    with cw.LogWriter(path) as writer:
+        asyncio.run(main(writer))
+    values = [value.decode() for value in committed(path) if value]
+    assert values.pop() == "by hand 1"
+    assert len(values) == 120
+    for one, two, three in zip(values[::3], values[1::3], values[2::3], strict=True):
+        assert [one.split()[0]] * 2 == [two.split()[0], three.split()[0]]
+
+
+def test_a_transactional_id_for_each_request_does_not_make_the_log_remember_all(path: Path) -> None:
+    with cw.LogWriter(path, flush="none") as writer:
+        left = writer.transaction("left")
+        left.append("aborted")
+        for request in range(1000):
+            with writer.transaction(f"request-{request}") as transaction:
+                transaction.append(f"{request}")
+        assert len(cw.Log(path).scan(columns=["producer_id"]).to_arrow()["producer_id"].unique()) <= 258
+        assert len((path / ".cordwood.producers").read_text().splitlines()) <= 260
+    with cw.LogWriter(path, flush="none") as writer:
+        # one that was left open is not forgotten
+        with writer.transaction("left") as transaction:
+            assert transaction.producer_id == left.producer_id
+        with writer.transaction("request-0") as transaction:
+            transaction.append("again")
+    assert committed(path) == [*(b"%d" % request for request in range(1000)), b"again"]
+    assert cw.verify(path).findings == []
 
 
 def test_a_transaction_left_open_is_listed_and_aborted_by_its_producer_id(path: Path) -> None:
