@@ -8,13 +8,14 @@ all of them durable.
 import asyncio
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NoReturn
 
 from cordwood._core import Appended, _Unflushed
 from cordwood.errors import CordwoodError
 
-__all__ = ["acknowledged", "failed"]
+__all__ = ["acknowledged", "failed", "in_thread"]
 
 _MAX_THREADS = 32
 """The number of writers that flush at the same time for event loops."""
@@ -25,6 +26,11 @@ async def acknowledged(append: _Unflushed) -> Appended:
     if append.must_wait:
         await _Flushes.of(append).wait(append)
     return append.appended()
+
+
+async def in_thread(call: Callable[[int], None], argument: int) -> None:
+    """Call in a thread, for what waits for the disk."""
+    await asyncio.get_running_loop().run_in_executor(_threads(), call, argument)
 
 
 async def failed(error: Exception) -> NoReturn:

@@ -8,7 +8,9 @@ use super::arguments;
 use super::enter::enter;
 use super::handle::LogHandle;
 use super::value_class::value_class;
-use crate::state::positions::CommittedOffset;
+use crate::error::Result;
+use crate::log::Position;
+use crate::state::positions::{CommittedOffset, LastCommit};
 
 value_class! {
     "CommittedOffset", PyCommittedOffset(CommittedOffset),
@@ -20,12 +22,18 @@ value_class! {
 pub(super) struct PyPosition {
     handle: Arc<LogHandle>,
     name: String,
+    last_commit: LastCommit,
 }
 
 impl PyPosition {
     /// The position with a name that a log allows.
     pub(super) fn new(handle: Arc<LogHandle>, name: String) -> Self {
-        Self { handle, name }
+        Self { handle, name, last_commit: LastCommit::default() }
+    }
+
+    /// The position in the log of this process.
+    fn position(&self) -> Result<Position> {
+        Ok(self.handle.log()?.position(&self.name)?.after(&self.last_commit))
     }
 }
 
@@ -46,14 +54,20 @@ impl PyPosition {
     #[doc = stub_doc!(Position.committed)]
     #[getter]
     fn committed(&self, py: Python<'_>) -> PyResult<Option<PyCommittedOffset>> {
-        let committed = enter(py, || self.handle.log()?.position(&self.name)?.committed())?;
+        let committed = enter(py, || self.position()?.committed())?;
         Ok(committed.map(Into::into))
     }
 
     #[doc = stub_doc!(Position.commit)]
     fn commit(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<()> {
         let offset = arguments::offset("offset", offset)?;
-        enter(py, || self.handle.log()?.position(&self.name)?.commit(offset))
+        enter(py, || self.position()?.commit(offset))
+    }
+
+    #[doc = stub_doc!(Position.commit_async)]
+    fn commit_async<'py>(slf: &Bound<'py, Self>, offset: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, commit) = (slf.py(), slf.getattr("commit")?);
+        py.import("cordwood.async_appends")?.call_method1("in_thread", (commit, offset))
     }
 
     fn __repr__(&self) -> String {

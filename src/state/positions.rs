@@ -1,16 +1,32 @@
-//! `.cordwood.positions/<name>`: the offset up to which a consumer has processed the log. Format: `checksummed_text`.
+//! `.cordwood.positions/<name>`: the offset up to which a consumer has processed the log.
+//!
+//! ```text
+//! position   of the newer commit, or of the one before it
+//!        0   block     block (the same)     0 ...
+//!     4096   block     block (the same)     0 ...
+//! ```
+//!
+//! A block is a text in the format `checksummed_text`, filled up with zeros to 512 bytes:
 //!
 //! ```text
 //! 0
+//! commit 7                   the number of the commit
 //! offset 1234                the offset of the next record to process
 //! timestamp 1700000000000    the time of the commit, ms
 //! crc32c 9c4e08f1
 //! ```
 //!
-//! A commit replaces the file as a whole. Committing processes take turns under a lock on `~lock`, so a staged file, `<name>~`, that
-//! is there when the lock is taken is left from a killed process. No position has a name with `~`.
+//! A commit overwrites the older half and syncs it: one write, which needs no space on the disk. A crash can tear only the half that is
+//! written, in another page than the commit before, which is in effect then. That one must be durable before: a process that did not
+//! sync it itself does so first, because the other one may have been killed. The second block makes a flipped bit harmless. A file
+//! of another size is one text without `commit`, from an earlier version; the next commit replaces it.
+//!
+//! Committing processes take turns under a lock on `~lock`, so a staged file, `<name>~`, that is there when the lock is taken is left
+//! from a killed process. No position has a name with `~`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::checksummed_text;
 use crate::error::{Error, Malformed, Result};
@@ -22,11 +38,24 @@ pub(crate) const POSITIONS: &str = ".cordwood.positions";
 const LOCK: &str = "~lock";
 /// The suffix of a staged file.
 const STAGED: &str = "~";
-/// The maximum size of a file, bytes.
-const MAX_BYTES: u64 = 4096;
+/// The size of a file, bytes; one of an earlier version is smaller.
+const FILE_BYTES: usize = 2 * HALF_BYTES;
+const HALF_BYTES: usize = 4096;
+const BLOCK_BYTES: usize = 512;
 
+const COMMIT: &str = "commit";
 const OFFSET: &str = "offset";
 const TIMESTAMP: &str = "timestamp";
+
+/// The number of the commit under a name that this process synced last; −1 for none. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct LastCommit(Arc<AtomicI64>);
+
+impl Default for LastCommit {
+    fn default() -> Self {
+        Self(Arc::new(AtomicI64::new(-1)))
+    }
+}
 
 /// What was committed under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,26 +73,35 @@ impl CommittedOffset {
     /// [`Error::Corrupt`] if the file is damaged or of another format; [`Error::Io`].
     pub(crate) fn read(partition: &Directory, name: &str) -> Result<Option<Self>> {
         let Some(folder) = partition.existing_folder(POSITIONS)? else { return Ok(None) };
-        let Some(text) = folder.read_small(name, MAX_BYTES)? else { return Ok(None) };
-        let parsed = checksummed_text::read(&text).and_then(|fields| {
-            let field = |name: &str| fields.get(name).copied().filter(|number| *number >= 0);
-            let required = |name: &str| field(name).ok_or_else(|| format!("no line \"{name} NUMBER\""));
-            Ok(Self { offset: required(OFFSET)?, timestamp: required(TIMESTAMP)? })
-        });
-        parsed.map(Some).map_err(|wrong| {
-            let expected = "a committed offset with a valid checksum (commit the offset again, or remove the file: then no \
-                            offset is committed under its name)";
-            Malformed::new(expected, wrong).at(folder.path_of(name), 0, None)
-        })
+        Ok(Stored::read(&folder, name)?.map(|stored| stored.committed))
     }
 
     /// Commits under a name. A reader, now or after a crash, finds the old or the new contents; after the return, the new ones.
     ///
     /// # Errors
     /// [`Error::Locked`] if another commit takes longer than 10 seconds; [`Error::Io`]: the old or the new contents are committed.
-    pub(crate) fn write(self, partition: &Directory, name: &str) -> Result<()> {
+    pub(crate) fn write(self, partition: &Directory, name: &str, last_commit: &LastCommit) -> Result<()> {
         let folder = partition.folder(POSITIONS)?;
         let _lock = Lock::wait_exclusive(&folder, LOCK, "commits of positions take turns: commit again")?;
+        let commit = match Stored::read(&folder, name) {
+            Ok(Some(Stored { commit: Some(last), .. })) => {
+                let (commit, file) = (last.wrapping_add(1) & i64::MAX, folder.open_writable(name)?);
+                if last_commit.0.load(Ordering::Relaxed) != last {
+                    file.sync()?;
+                }
+                file.write_all_at(&self.blocks(commit), half_of(commit) as u64)?;
+                file.sync()?;
+                commit
+            }
+            Ok(_) | Err(Error::Corrupt { .. }) => self.replace(partition, &folder, name)?,
+            Err(error) => return Err(error),
+        };
+        last_commit.0.store(commit, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Writes the whole file. Returns the number of the commit, which no earlier file of this name has had.
+    fn replace(self, partition: &Directory, folder: &Directory, name: &str) -> Result<i64> {
         if folder.identity_of(name)?.is_none() {
             // a process that was killed may have created the directory, and not synced its name
             partition.sync()?;
@@ -71,9 +109,69 @@ impl CommittedOffset {
         for (left, _) in folder.entries()?.iter().filter(|(left, _)| left.ends_with(STAGED)) {
             folder.remove(left)?;
         }
-        let text =
-            checksummed_text::write(&BTreeMap::from([(OFFSET, self.offset), (TIMESTAMP, self.timestamp)]));
-        folder.stage_with(name, STAGED, |file| file.write_all_at(&text, 0))?.put()
+        let commit = self.timestamp.max(0);
+        let blocks = self.blocks(commit);
+        let mut bytes = vec![0; half_of(commit)];
+        bytes.extend(blocks);
+        bytes.resize(FILE_BYTES, 0);
+        folder.stage_with(name, STAGED, |file| file.write_all_at(&bytes, 0))?.put()?;
+        Ok(commit)
+    }
+
+    fn blocks(self, commit: i64) -> Vec<u8> {
+        let fields = BTreeMap::from([(COMMIT, commit), (OFFSET, self.offset), (TIMESTAMP, self.timestamp)]);
+        let mut block = checksummed_text::write(&fields);
+        block.resize(BLOCK_BYTES, 0);
+        block.repeat(2)
+    }
+}
+
+/// The position of the half of a commit.
+fn half_of(commit: i64) -> usize {
+    if commit % 2 == 0 { 0 } else { HALF_BYTES }
+}
+
+/// What is in a file.
+#[derive(Debug, Clone, Copy)]
+struct Stored {
+    committed: CommittedOffset,
+    /// The number of the commit; `None` in a file of an earlier version.
+    commit: Option<i64>,
+}
+
+impl Stored {
+    fn read(folder: &Directory, name: &str) -> Result<Option<Self>> {
+        let Some(bytes) = folder.read_small(name, FILE_BYTES as u64)? else { return Ok(None) };
+        Self::parse(&bytes).map(Some).map_err(|wrong| {
+            let expected = "a committed offset with a valid checksum (commit the offset again, or remove the file: then no \
+                            offset is committed under its name)";
+            Malformed::new(expected, wrong).at(folder.path_of(name), 0, None)
+        })
+    }
+
+    /// *Errors*: what is wrong with the first block.
+    fn parse(bytes: &[u8]) -> std::result::Result<Self, String> {
+        if bytes.len() != FILE_BYTES {
+            let stored = Self::parse_text(bytes)?;
+            return if stored.commit.is_none() { Ok(stored) } else { Err(format!("{} bytes", bytes.len())) };
+        }
+        let blocks = bytes.chunks(HALF_BYTES).flat_map(|half| half.chunks(BLOCK_BYTES).take(2));
+        let mut parsed: Vec<_> = blocks
+            .map(|block| {
+                let end = block.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+                Self::parse_text(block.get(..end).unwrap_or_default())
+            })
+            .collect();
+        let newest = parsed.iter().flatten().max_by_key(|stored| stored.commit).copied();
+        newest.map_or_else(|| parsed.swap_remove(0), Ok)
+    }
+
+    fn parse_text(text: &[u8]) -> std::result::Result<Self, String> {
+        let fields = checksummed_text::read(text)?;
+        let field = |name: &str| fields.get(name).copied().filter(|number| *number >= 0);
+        let required = |name: &str| field(name).ok_or_else(|| format!("no line \"{name} NUMBER\""));
+        let committed = CommittedOffset { offset: required(OFFSET)?, timestamp: required(TIMESTAMP)? };
+        Ok(Self { committed, commit: field(COMMIT) })
     }
 }
 

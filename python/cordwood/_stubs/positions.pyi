@@ -1,6 +1,7 @@
 """Positions of consumers in a log."""
 
-from typing import final
+from collections.abc import Coroutine
+from typing import Any, final
 
 @final
 class Position:
@@ -34,8 +35,9 @@ class Position:
         A reader, also after a crash, finds the offset committed before or this one. It may be lower than the one
         before. It must be in the log as it is now: at or above the log start offset, and at most the log end offset.
 
-        *Cost*: two syncs of the disk. *Errors*: `OffsetOutOfRangeError`; `LockedError` if commits of other processes
-        take more than 10 seconds.
+        *Cost*: one sync of the disk. The first commit under a name creates its file and needs space on the disk; later
+        ones need none. It and the first one after a commit through another object have two syncs. *Errors*:
+        `OffsetOutOfRangeError`; `LockedError` if commits of other processes take more than 10 seconds.
 
         >>> import shutil, tempfile
         >>> path = shutil.copytree("tests/golden/01-plain/orders-0", tempfile.mkdtemp() + "/orders-0")
@@ -47,6 +49,8 @@ class Position:
         Traceback (most recent call last):
         cordwood.errors.OffsetOutOfRangeError: offset 1501 is outside ...
         """
+    def commit_async(self, offset: int) -> Coroutine[Any, Any, None]:
+        """Commit as `commit`, in an event loop: other tasks run while a thread commits."""
 
 @final
 class CommittedOffset:

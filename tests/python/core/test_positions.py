@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import os
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import corpus
 import pytest
+from batches import crc32c
 from scripts import Command, run, write_script
 
 import cordwood as cw
@@ -109,7 +111,7 @@ def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path, command: Comma
     assert cw.verify(path).findings == []
     file = path / FOLDER / "billing"
     whole = file.read_bytes()
-    for contents in (b"", whole[:-1], whole.replace(b"4", b"5", 1), b"5\n", b'{"offset": 4}\n', whole * 2, b"x" * 9000):
+    for contents in (b"", whole[:-1], whole.replace(b"4", b"5"), b"5\n", b'{"offset": 4}\n', whole * 2, b"x" * 9000):
         file.write_bytes(contents)
         with pytest.raises((cw.CorruptLogError, OSError), match="billing"):
             _ = log.position("billing").offset
@@ -123,6 +125,51 @@ def test_a_damaged_file_is_an_error_that_names_it(tmp_path: Path, command: Comma
     assert str(file) in error
     log.position("billing").commit(5)
     assert log.position("billing").offset == 5
+
+
+def test_a_file_of_an_earlier_version_is_read_and_replaced_by_the_next_commit(tmp_path: Path) -> None:
+    path = new_log(tmp_path / "orders-0", 10)
+    text = b"0\noffset 4\ntimestamp 1700000000000\n"
+    (path / FOLDER).mkdir()
+    (path / FOLDER / "billing").write_bytes(text + b"crc32c %08x\n" % crc32c(text))
+    position = cw.Log(path).position("billing")
+    assert repr(position.committed) == "CommittedOffset(offset=4, timestamp=1700000000000)"
+    for offset in (5, 6, 7):
+        position.commit(offset)
+        assert position.offset == offset
+
+
+def test_a_commit_after_the_first_needs_one_flush_and_no_space(tmp_path: Path) -> None:
+    path = new_log(tmp_path / "orders-0", 10)
+    position = cw.Log(path).position("billing")
+    position.commit(1)
+    file = path / FOLDER / "billing"
+    before = file.stat()
+    # nothing is created, and the file keeps its blocks
+    (path / FOLDER).chmod(0o500)
+    for offset in range(2, 8):
+        position.commit(offset)
+        assert position.offset == offset
+    after = file.stat()
+    assert (after.st_ino, after.st_size, after.st_blocks) == (before.st_ino, before.st_size, before.st_blocks)
+
+
+def test_positions_are_committed_in_an_event_loop(tmp_path: Path) -> None:
+    path = new_log(tmp_path / "orders-0", 10)
+    position = cw.Log(path).position("billing")
+
+    async def main() -> None:
+        await position.commit_async(4)
+        assert position.offset == 4
+        with pytest.raises(cw.OffsetOutOfRangeError):
+            await position.commit_async(11)
+        await asyncio.gather(*(cw.Log(path).position(f"p{number}").commit_async(number) for number in range(8)))
+
+    asyncio.run(main())
+    assert {other.name: other.offset for other in cw.Log(path).positions()} == {
+        "billing": 4,
+        **{f"p{number}": number for number in range(8)},
+    }
 
 
 def test_the_command_lists_offset_lag_and_time(tmp_path: Path, command: Command) -> None:
