@@ -45,8 +45,9 @@ impl Default for CarveOptions {
 /// partition. With a `destination`, a new or empty directory, each run is written there as a partition directory `carved-<number>`,
 /// with its offsets, indexes (also of aborted transactions) and leader epochs.
 ///
-/// A batch is found if its header is possible and its checksum matches. A batch inside another one's record is not returned. A batch
-/// that was found before with the same bytes is not returned again.
+/// A batch is found if its header is possible and its checksum matches. A batch inside a record of another one is not returned, unless
+/// that one is not whole: an image does not show where it ends. A batch that was found before with the same bytes is not returned
+/// again.
 ///
 /// *Cost*: reads the image once, and the batches once more to write them. Memory for each run, and for the identities of up to four
 /// million batches.
