@@ -66,7 +66,7 @@ fn a_log_that_is_cut_in_a_record_with_a_log_ends_before_it() {
             for cut in outer..=files.log.len() {
                 for fill in [Fill::Nothing, Fill::Zeros] {
                     number += 1;
-                    if !is_exhaustive() && number % 199 != 0 {
+                    if !is_exhaustive() && !number.is_multiple_of(199) {
                         continue;
                     }
                     let mut log = files.log[..cut].to_vec();
@@ -135,13 +135,13 @@ fn a_segment_that_is_cut_in_a_record_with_a_log_has_nothing_of_the_record() {
         let last = BatchV2::new(next).record(Rec::at(90).value(b"last")).build();
         for cut in outer + 1..files.log.len() {
             number += 1;
-            if !is_exhaustive() && number % 97 != 0 {
+            if !is_exhaustive() && !number.is_multiple_of(97) {
                 continue;
             }
             let parent = folder();
             let dir = parent.path().join("t-0");
             std::fs::create_dir(&dir).unwrap();
-            write_log(&dir, &files, &files.log[..cut], number % 2 == 0);
+            write_log(&dir, &files, &files.log[..cut], number.is_multiple_of(2));
             std::fs::write(dir.join(file_name(next, "log")), &last.bytes).unwrap();
             let mut expected = whole_offsets(&built, &files.log[..cut]);
             expected.push(next);

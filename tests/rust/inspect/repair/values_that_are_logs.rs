@@ -15,7 +15,7 @@ fn each_policy_keeps_the_batches_before_a_torn_record_with_a_log() {
         let files = segment_files(0, &built, Indexing::every(0));
         for cut in NestedLog::outer_position(&built) + 1..files.log.len() {
             number += 1;
-            if !is_exhaustive() && number % 397 != 0 {
+            if !is_exhaustive() && !number.is_multiple_of(397) {
                 continue;
             }
             let log = &files.log[..cut];
@@ -23,7 +23,7 @@ fn each_policy_keeps_the_batches_before_a_torn_record_with_a_log() {
             for policy in RepairPolicy::ALL {
                 let folder = reading::folder();
                 let mut made = BTreeMap::from([(file_name(0, "log"), log.to_vec())]);
-                if number % 2 == 0 {
+                if number.is_multiple_of(2) {
                     made.insert(file_name(0, "index"), files.index.clone());
                 }
                 let dir = reading::write(folder.path(), "orders-0", &made);
