@@ -168,10 +168,27 @@ impl OtherUnit {
     /// [`Error::Config`].
     pub(crate) fn check(argument: impl Display, number: i64) -> Result<i64> {
         let Some(Self { name, milliseconds }) = Self::of(number) else { return Ok(number) };
-        let expected = "milliseconds since the epoch, or a time with a unit, such as a datetime";
+        let expected =
+            "milliseconds since the epoch, or a time with a unit, such as a datetime or \"1700000012s\"";
         let found = format!("{number}, which is {milliseconds} ms if it is in {name}");
         Err(Error::config(argument.to_string(), expected, found))
     }
+}
+
+/// Offsets as every message writes them: `offset 5`, `offsets 5 to 9` with the last one, `offset 5 and after` if the end, exclusive, is not
+/// known, `no offset` if there is none.
+pub(crate) fn offsets_in_words(start: i64, end: Option<i64>) -> String {
+    match end.map(|end| end.saturating_sub(1)) {
+        None => format!("offset {start} and after"),
+        Some(last) if last < start => "no offset".to_owned(),
+        Some(last) if last == start => format!("offset {start}"),
+        Some(last) => format!("offsets {start} to {last}"),
+    }
+}
+
+/// The verb after [`offsets_in_words`].
+pub(crate) fn is_or_are(start: i64, end: i64) -> &'static str {
+    if end.saturating_sub(start) > 1 { "are" } else { "is" }
 }
 
 /// The distance from `from` up to `to`, which is not below it.
@@ -216,6 +233,18 @@ mod tests {
         }
         assert_eq!(OtherUnit::of(now).unwrap().milliseconds, now / 1_000_000);
         assert_eq!(OtherUnit::of(1_700_000_012).unwrap().milliseconds, 1_700_000_012_000);
+    }
+
+    #[test]
+    fn offsets_have_one_notation() {
+        for (start, end, expected) in [
+            (302, Some(303), "offset 302"),
+            (302, Some(302), "no offset"),
+            (302, Some(310), "offsets 302 to 309"),
+            (302, None, "offset 302 and after"),
+        ] {
+            assert_eq!(offsets_in_words(start, end), expected);
+        }
     }
 
     #[test]

@@ -219,6 +219,7 @@ __all__ = [
     "_log_config_to_properties",
     "_logs_opened",
     "_nearest",
+    "_offsets_in_words",
     "_open_log",
     "_other_unit",
     "_partition_directory",
@@ -258,6 +259,9 @@ def _is_topic(name: str) -> bool:
 
 def _partition_parts(name: str) -> tuple[str, int, Literal["live", "delete", "future", "stray"]] | None:
     """Return topic, partition and state in the name of a partition directory; `None` for any other name."""
+
+def _offsets_in_words(start_offset: int, end_offset: int | None, /) -> str:
+    """Return offsets as every message writes them: `offset 5`, `offsets 5 to 9`, `offset 5 and after`, `no offset`."""
 
 def _nearest(name: str, known: Sequence[str], letters: int = 3) -> str | None:
     """Return the known name with the fewest edits, ignoring case; `None` if no name is near.

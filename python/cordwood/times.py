@@ -4,15 +4,23 @@ import re
 import time
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
+from cordwood._core import _other_unit
+
 __all__ = ["FORMS", "TimeFormError", "in_words", "is_relative", "parse"]
 
-FORMS = "2024-05-01T10:00Z, 2024-05-01T12:00+02:00, 2024-05-01 (midnight UTC), -2h, -1h30m, now, or ms since the epoch"
+FORMS = (
+    "2024-05-01T10:00Z, 2024-05-01T12:00+02:00, 2024-05-01 (midnight UTC), -2h, -1h30m, now, or ms since the epoch "
+    "(1714557600s is in seconds, with us and ns in smaller units)"
+)
 """The forms that `parse` accepts, for help texts and errors."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNIT_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
 # 19 digits are enough for every time within 64 bits
 _AGO = re.compile(r"-(?:\d{1,19}[wdhms])+")
+_SINCE_EPOCH = re.compile(r"(\d{1,19})(s|ms|us|ns)")
+_UNITS = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
+_SUFFIXES = {"seconds": "s", "microseconds": "us", "nanoseconds": "ns"}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _INT64_END = 1 << 63
 
@@ -35,12 +43,19 @@ def parse(text: str, now_ms: int | None = None, zone: tzinfo | None = None) -> i
 
     *zone*: of a time without a zone, which is an error otherwise, and of a date, which is midnight UTC otherwise.
 
-    >>> parse("1970-01-01T00:00:01Z"), parse("1970-01-02"), parse("-1h30m", now_ms=5_400_005)
-    (1000, 86400000, 5)
+    A number without a unit is in ms. One that is a time of these decades only in another unit is an error.
+
+    >>> parse("1970-01-01T00:00:01Z"), parse("1970-01-02"), parse("-1h30m", now_ms=5_400_005), parse("1714557600s")
+    (1000, 86400000, 5, 1714557600000)
     """
     stripped = text.strip()
     if stripped.isascii() and stripped.isdigit():
-        return _in_range(int(stripped[:20]), text)
+        return _of_number(_in_range(int(stripped[:20]), text), text)
+    since_epoch = _SINCE_EPOCH.fullmatch(stripped)
+    if since_epoch is not None:
+        factor, divisor = _UNITS[since_epoch[2]]
+        # rounded up, as below
+        return _in_range(-(-int(since_epoch[1]) * factor // divisor), text)
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     if stripped == "now":
         return now_ms
@@ -62,6 +77,19 @@ def parse(text: str, now_ms: int | None = None, zone: tzinfo | None = None) -> i
         raise TimeFormError(text, expected, lacks_zone=True)
     # round up: a bound between two milliseconds selects the same records as the next whole millisecond
     return _in_range(-((_EPOCH - moment) // timedelta(milliseconds=1)), text)
+
+
+def _of_number(timestamp: int, text: str) -> int:
+    unit = _other_unit(timestamp)
+    if unit is None:
+        return timestamp
+    name, milliseconds = unit
+    number = text.strip()
+    raise TimeFormError(
+        text,
+        f"milliseconds since the epoch, or a unit: in {name} it is {number}{_SUFFIXES[name]} "
+        f"({in_words(milliseconds)}), in ms {number}ms",
+    )
 
 
 def is_relative(text: str) -> bool:

@@ -3,7 +3,7 @@
 mod classify;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use classify::{PathInfo, PathKind, classify};
@@ -11,8 +11,8 @@ pub use classify::{PathInfo, PathKind, classify};
 pub(crate) use classify::{has_segments, live_partition};
 
 use crate::error::{Error, Malformed, NotFound, Result};
-use crate::fs::Directory;
 use crate::fs::names::{PartitionName, PartitionState, SegmentFileName};
+use crate::fs::{Directory, is_data_directory};
 use crate::log::{Log, LogOptions};
 use crate::segment::with_descriptors;
 use crate::state::data_directory::{self, is_partition};
@@ -30,7 +30,8 @@ impl LogDir {
     /// out unless their state is in `include`. Other directories and files are ignored.
     ///
     /// # Errors
-    /// [`Error::LogNotFound`] if there is no directory; [`Error::Io`]; [`Error::Config`] if it is a partition directory, or the
+    /// [`Error::LogNotFound`] if there is no directory; [`Error::Io`]; [`Error::Config`] if it is a partition directory, if it has no
+    /// partition and its folders are data directories, or if the
     /// options have a topic, a partition or a log start offset, which apply to one log only; [`Error::LogChanged`] if partitions
     /// are created and deleted so fast that no two listings agree.
     pub fn open(path: impl AsRef<Path>, options: LogOptions, include: &[PartitionState]) -> Result<Self> {
@@ -46,6 +47,9 @@ impl LogDir {
         }
         // one pass may miss a partition that is renamed or created during it
         let partitions = directory.list_until_stable(|directory| list(directory, include))?;
+        if partitions.is_empty() && !is_data_directory(&directory, "")? {
+            refuse_parent(&directory, entries.iter().map(|(name, _)| name.as_str()))?;
+        }
         Ok(Self { directory, options, partitions })
     }
 
@@ -85,7 +89,16 @@ impl LogDir {
     /// Opens the partitions of some topics (`None`: all), by topic and then by the partition's number, each when the iterator
     /// reaches it. A partition that Kafka has just created has no segment and is left out.
     pub fn logs(self: Arc<Self>, topics: Option<&[String]>) -> impl Iterator<Item = Result<Log>> + use<> {
-        self.named_logs(topics).map(|(_, opened)| opened)
+        self.logs_of(topics, None)
+    }
+
+    /// The same of the partitions with these numbers (`None`: all).
+    pub fn logs_of(
+        self: Arc<Self>,
+        topics: Option<&[String]>,
+        partitions: Option<&[i32]>,
+    ) -> impl Iterator<Item = Result<Log>> + use<> {
+        self.opened(topics, partitions).map(|(_, opened)| opened)
     }
 
     /// The same with the parsed names of their directories.
@@ -93,7 +106,15 @@ impl LogDir {
         self: Arc<Self>,
         topics: Option<&[String]>,
     ) -> impl Iterator<Item = (PartitionName, Result<Log>)> + use<> {
-        self.of_topics(topics).into_iter().filter_map(move |name| {
+        self.opened(topics, None)
+    }
+
+    fn opened(
+        self: Arc<Self>,
+        topics: Option<&[String]>,
+        partitions: Option<&[i32]>,
+    ) -> impl Iterator<Item = (PartitionName, Result<Log>)> + use<> {
+        self.selected(topics, partitions).into_iter().filter_map(move |name| {
             let parsed = self.partitions.get(&name)?.clone();
             match self.log(&name) {
                 Err(Error::LogNotFound { found: NotFound::NoSegment, .. }) => None,
@@ -102,13 +123,32 @@ impl LogDir {
         })
     }
 
-    /// The names of the partition directories of some topics (`None`: all), by topic and then by the partition's number.
-    fn of_topics(&self, topics: Option<&[String]>) -> Vec<String> {
-        let is_selected = |parsed: &PartitionName| topics.is_none_or(|topics| topics.contains(&parsed.topic));
+    /// The names of the partition directories of some topics and numbers (`None`: all), by topic and then by the number.
+    fn selected(&self, topics: Option<&[String]>, partitions: Option<&[i32]>) -> Vec<String> {
+        let is_selected = |parsed: &PartitionName| {
+            topics.is_none_or(|topics| topics.contains(&parsed.topic))
+                && partitions.is_none_or(|partitions| partitions.contains(&parsed.partition))
+        };
         let mut selected: Vec<_> = self.partitions.iter().filter(|(_, parsed)| is_selected(parsed)).collect();
         selected.sort_by_key(|(_, parsed)| (&parsed.topic, parsed.partition, parsed.state));
         selected.into_iter().map(|(name, _)| name.clone()).collect()
     }
+}
+
+/// Fails if folders of a directory are data directories: its path is one level too high.
+fn refuse_parent<'a>(directory: &Directory, names: impl Iterator<Item = &'a str>) -> Result<()> {
+    let is_data_directory = |path: &PathBuf| {
+        path.is_dir() && classify(path).is_ok_and(|found| found.kind == PathKind::DataDirectory)
+    };
+    let Some(folder) = names.map(|name| directory.path_of(name)).find(is_data_directory) else {
+        return Ok(());
+    };
+    let found = format!(
+        "{}, which has none and whose folder {} is one: give the path of the folder",
+        directory.path().display(),
+        folder.display()
+    );
+    Err(Error::config("path", "a broker's data directory (its log.dirs), with its partitions", found))
 }
 
 /// Fails if a partition has lost its segments: it has other files of a segment, or [`data_directory::refuse_lost`] fails.

@@ -159,6 +159,15 @@ impl fmt::Debug for Counter {
 impl Counter {
     /// A counter of these logs; each is opened after the previous one was read.
     pub fn new(logs: impl Iterator<Item = Result<Log>> + Send + 'static, options: CountOptions) -> Self {
+        Self::with_progress(logs, options, Progress::default())
+    }
+
+    /// The same, which adds what it reads to `progress`.
+    pub fn with_progress(
+        logs: impl Iterator<Item = Result<Log>> + Send + 'static,
+        options: CountOptions,
+        progress: Progress,
+    ) -> Self {
         Self {
             options,
             logs: Box::new(logs),
@@ -171,7 +180,7 @@ impl Counter {
             groups: HashMap::new(),
             total: 0,
             key_bytes: 0,
-            progress: Progress::default(),
+            progress,
             failures: Vec::new(),
         }
     }

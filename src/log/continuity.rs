@@ -17,6 +17,7 @@ use crate::fs::names::{FileKind, segment_file};
 use crate::segment::Segment;
 use crate::state::cleaner_checkpoint::CLEANED;
 use crate::state::offset_checkpoint::CLEANED_OFFSETS;
+use crate::types::{is_or_are, offsets_in_words};
 
 /// What a log has found out about its gaps. Each check runs once per log.
 #[derive(Debug, Default)]
@@ -179,10 +180,11 @@ impl Log {
             }
         }
         segment.warn(&format!(
-            "{}: offsets {end} to {} are missing: the segment ends at offset {end}, and the next one, {}, begins at {high}. \
+            "{}: {} {} missing: the segment ends at offset {end}, and the next one, {}, begins at {high}. \
              Unless the log is compacted, a segment is missing or was cut",
             segment.path().display(),
-            high - 1,
+            offsets_in_words(end, Some(high)),
+            is_or_are(end, high),
             next.path().display(),
         ));
         Ok(())

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::segment::{OpenFiles, Segment, with_descriptors};
 use crate::state::checkpoint::Checkpoint;
 use crate::state::offset_checkpoint::LOG_START_OFFSETS;
+use crate::types::{is_or_are, offsets_in_words};
 
 /// The log start offset from the options or a file, and whether it comes from a `LogWriter`: a log that a writer has
 /// emptied may start after its last batch.
@@ -83,10 +84,11 @@ pub(super) fn log_start(
     }
     let hidden = (claimed > first).then(|| {
         format!(
-            "{}: offsets {first} to {} are hidden below the log start offset {claimed}; a log that is opened with log \
+            "{}: {} {} hidden below the log start offset {claimed}; a log that is opened with log \
              start offset {first} shows those that remain",
             path.display(),
-            claimed - 1
+            offsets_in_words(first, Some(claimed)),
+            is_or_are(first, claimed),
         )
     });
     Ok((claimed, hidden))

@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use arrow_schema::TimeUnit;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDateTime, PyDelta, PyFloat, PyInt, PySequence, PyString, PyTzInfo};
+use pyo3::types::{
+    PyBool, PyBytes, PyDateTime, PyDelta, PyFloat, PyInt, PyList, PySequence, PyString, PyTuple, PyTzInfo,
+};
 
 use super::error;
 use crate::arrow::{ByteType, Column, HeaderKeys};
@@ -17,7 +19,7 @@ use crate::fs::names::PartitionState;
 use crate::index::Method;
 use crate::log::OnDamage;
 use crate::text::Format;
-use crate::types::{Io, IsolationLevel};
+use crate::types::{Io, IsolationLevel, OtherUnit};
 
 const OFFSET: &str = "an offset from 0 to 2^63 - 1";
 const MILLISECONDS: &str = "milliseconds within 64 bits";
@@ -164,15 +166,45 @@ pub(super) fn seconds(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<f64>
 }
 
 /// Milliseconds since the epoch, from an int, an aware datetime or a text. A fraction of a millisecond is rounded up: records have
-/// whole milliseconds, so a bound selects the same records.
+/// whole milliseconds, so a bound selects the same records. An int that is only plausible in another unit is an error that names it.
 pub(super) fn time(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<i64> {
-    let py = given.py();
+    time_in_zone(argument, given, None)
+}
+
+/// The same; `zone`: of a text without one, a `datetime.tzinfo`.
+pub(super) fn time_in_zone(
+    argument: impl Display + Copy,
+    given: &Bound<'_, PyAny>,
+    zone: Option<&Bound<'_, PyAny>>,
+) -> PyResult<i64> {
     if is_whole(given)? {
-        return whole(argument, MILLISECONDS, given);
+        let number = whole(argument, MILLISECONDS, given)?;
+        return OtherUnit::check(argument, number).map_err(|wrong| error::to_python(given.py(), wrong));
     }
     if given.is_instance_of::<PyString>() {
-        return time_of_text(argument, given);
+        return time_of_text(argument, given, zone);
     }
+    time_of_datetime(argument, given)
+}
+
+/// A time in the data of the library, such as that of a split: ms, from an int.
+pub(super) fn milliseconds(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if is_whole(given)? { whole(argument, MILLISECONDS, given) } else { time(argument, given) }
+}
+
+/// A time zone for texts: its name, or a `datetime.tzinfo`.
+pub(super) fn zone<'py>(argument: &'static str, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    const WANTED: &str = "the name of a time zone, such as \"Europe/Berlin\", or a tzinfo";
+    if given.is_instance_of::<PyTzInfo>() {
+        return Ok(given.clone());
+    }
+    let name = text(argument, WANTED, given)?;
+    let zones = given.py().import("zoneinfo")?;
+    zones.call_method1("ZoneInfo", (name,)).map_err(|_| not_allowed(argument, WANTED, given))
+}
+
+fn time_of_datetime(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let py = given.py();
     if !given.is_instance_of::<PyDateTime>() {
         return Err(wrong_type(argument, TIME, given));
     }
@@ -190,10 +222,14 @@ pub(super) fn time(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> P
 }
 
 /// A time as a text. The parser is that of `cordwood.times`.
-fn time_of_text(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<i64> {
+fn time_of_text(
+    argument: impl Display + Copy,
+    given: &Bound<'_, PyAny>,
+    zone: Option<&Bound<'_, PyAny>>,
+) -> PyResult<i64> {
     let py = given.py();
     let times = py.import("cordwood.times")?;
-    let parsed = times.call_method1("parse", (given,));
+    let parsed = times.call_method1("parse", (given, py.None(), zone));
     parsed
         .map_err(|wrong| match wrong.value(py).getattr("expected") {
             Ok(expected) => not_allowed(argument, &expected.to_string(), given),
@@ -205,6 +241,18 @@ fn time_of_text(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyRe
 /// The path of the argument `path`.
 pub(super) fn path(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     path_of("path", given)
+}
+
+/// One path or a list of them, of the argument `path`.
+pub(super) fn paths(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
+    let is_list = given.is_instance_of::<PyList>() || given.is_instance_of::<PyTuple>();
+    if !is_list {
+        return Ok(vec![path(given)?]);
+    }
+    let items = given.try_iter()?.enumerate();
+    let paths: Vec<_> =
+        items.map(|(place, item)| path_of(&format!("path[{place}]"), &item?)).collect::<PyResult<_>>()?;
+    if paths.is_empty() { Err(not_allowed("path", "one path or more", given)) } else { Ok(paths) }
 }
 
 /// A path.
@@ -233,6 +281,22 @@ pub(super) fn names(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> P
     let list = list.ok_or_else(|| wrong_type(argument, wanted, given))?;
     let items = list.try_iter()?.enumerate();
     items.map(|(place, name)| text(format_args!("{argument}[{place}]"), "a str", &name?)).collect()
+}
+
+/// The numbers of partitions.
+pub(super) fn partition_numbers(argument: &'static str, given: &Bound<'_, PyAny>) -> PyResult<Vec<i32>> {
+    const WANTED: &str = "a list of partition numbers, such as [0, 3]";
+    let is_one = given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>();
+    let list = given.cast::<PySequence>().ok().filter(|_| !is_one);
+    let items = list.ok_or_else(|| wrong_type(argument, WANTED, given))?.try_iter()?.enumerate();
+    let wanted = "the number of a partition, from 0 to 2^31 - 1";
+    items
+        .map(|(place, item)| {
+            let (name, item) = (format!("{argument}[{place}]"), item?);
+            let number = whole::<i32>(name.as_str(), wanted, &item)?;
+            if number < 0 { Err(not_allowed(name.as_str(), wanted, &item)) } else { Ok(number) }
+        })
+        .collect()
 }
 
 /// A conversion to the value that a table has for a word.

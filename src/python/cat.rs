@@ -79,27 +79,20 @@ impl Iterator for Partitions {
 
 #[doc = stub_doc!(_scan_logs)]
 #[pyfunction(name = "_scan_logs")]
-#[pyo3(signature = (logs, *, last=None, **keywords))]
+#[pyo3(signature = (logs, **keywords))]
 pub(super) fn scan_logs(
     py: Python<'_>,
     logs: &Bound<'_, PySequence>,
-    last: Option<&Bound<'_, PyAny>>,
     keywords: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<PyScan> {
-    let number = |name, given: &Bound<'_, PyAny>| {
-        arguments::whole::<usize>(name, "a number of records, 0 or more", given)
-    };
-    let last = arguments::optional("last", last, number)?;
     let keywords = Keywords::new("_scan_logs", keywords);
-    let mut options = keywords.columns(&Column::DEFAULT)?;
-    options.filter = keywords.contents()?.filter();
+    let (options, contents) = keywords.columns(&Column::DEFAULT)?;
     keywords.finish()?;
-    options.last = last;
     for given in logs.try_iter()? {
         // others are checked when they are reached
         if let Ok(log) = given?.cast::<PyLog>() {
             log.get().read(py, |log| log.check(&options.scan.ranges))?;
         }
     }
-    Ok(PyScan::new(Source::Partitions(Partition::all_of(logs)?), options))
+    Ok(PyScan::filtered(Source::Partitions(Partition::all_of(logs)?), options, contents))
 }

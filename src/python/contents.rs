@@ -1,7 +1,7 @@
 //! What is wanted of the keys and values of records: the arguments `key`, `key_prefix` and `grep`.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PySequence, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyMemoryView, PySequence, PyString};
 use regex::bytes::{Regex, RegexSet};
 
 use super::arguments;
@@ -21,10 +21,23 @@ pub(super) struct Contents {
 }
 
 impl Contents {
+    /// Adds the arguments from which it was made.
+    pub(super) fn add_to(&self, keywords: &Bound<'_, PyDict>) -> PyResult<()> {
+        let py = keywords.py();
+        let bytes = |all: &Vec<Vec<u8>>| all.iter().map(|one| PyBytes::new(py, one)).collect::<Vec<_>>();
+        keywords.set_item("key", self.keys.as_ref().map(bytes))?;
+        keywords.set_item("key_prefix", self.key_prefixes.as_ref().map(bytes))?;
+        keywords.set_item("grep", self.patterns.as_ref().map(|patterns| patterns.patterns().to_vec()))
+    }
+
+    pub(super) fn is_all(&self) -> bool {
+        self.keys.is_none() && self.key_prefixes.is_none() && self.patterns.is_none()
+    }
+
     /// `None` if all records are wanted.
     pub(super) fn filter(&self) -> Option<RecordFilter> {
         let Self { keys, key_prefixes, patterns } = self.clone();
-        (keys.is_some() || key_prefixes.is_some() || patterns.is_some()).then(|| {
+        (!self.is_all()).then(|| {
             RecordFilter::new(move |key, value| {
                 let is_key =
                     |wanted: &Vec<Vec<u8>>| key.is_some_and(|key| wanted.iter().any(|one| one == key));

@@ -12,14 +12,47 @@ use super::enter::enter;
 use super::error;
 use super::keywords::Keywords;
 use super::results::PyDamagedRange;
+use super::scan::Logs;
 use super::zone::PyZone;
+use crate::arrow::{Column, Reader, ReaderOptions};
 use crate::error::Error;
 use crate::inspect::count::{CountOptions, Counter, GroupCount, Period};
+use crate::log::{OnDamage, Progress, ScanOptions};
 
 /// The bytes of the log that are read in one step.
 const STEP_BYTES: u64 = 16 << 20;
 
 const GROUPS: &str = "a list of \"partition\", \"topic\", \"minute\", \"hour\", \"day\" or \"key\", with one period of time at most";
+
+/// The number of records that a reading with these options returns. The headers of batches are enough where nothing selects single
+/// records.
+pub(super) fn records_of(
+    py: Python<'_>,
+    logs: Logs,
+    options: &ReaderOptions,
+    progress: Progress,
+) -> PyResult<u64> {
+    let ReaderOptions { scan, limit, last, filter, latest, .. } = options;
+    // a limit ends the reading, and so hides damage after it
+    if *latest || last.is_some() || limit.is_some() || scan.include_control || scan.batches_only {
+        let on_damage = if scan.on_damage == OnDamage::Raise { OnDamage::Raise } else { OnDamage::Skip };
+        let options = ReaderOptions {
+            scan: ScanOptions { on_damage, ..*scan },
+            columns: vec![Column::Offset],
+            ..options.clone()
+        };
+        let mut reader = Reader::new(logs, options, progress);
+        let mut count = 0;
+        while let Some(batch) = enter(py, || reader.next_batch())? {
+            count += batch.num_rows() as u64;
+        }
+        return Ok(count);
+    }
+    let options = CountOptions { scan: *scan, filter: filter.clone(), ..CountOptions::default() };
+    let mut counter = Counter::with_progress(logs, options, progress);
+    while enter(py, || counter.advance(STEP_BYTES))?.is_some() {}
+    Ok(counter.finish().iter().map(|group| group.records).sum())
+}
 
 #[doc = stub_doc!(_Counter)]
 #[pyclass(frozen, module = "cordwood._core", name = "_Counter")]

@@ -103,7 +103,8 @@ impl PyLogDir {
         text_signature = "($self, topics=None, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
             columns=None, isolation_level='read_uncommitted', include_control=False, on_damage='raise', \
             header_keys='utf8', timestamp_unit='ms', max_rows=65536, max_bytes=4194304, threads=1, limit=None, \
-            check_crcs=True, key_type='binary', value_type='binary', latest=False, include_tombstones=False)")]
+            check_crcs=True, key_type='binary', value_type='binary', latest=False, include_tombstones=False, \
+            key=None, key_prefix=None, grep=None, last=None, tz=None, partitions=None)")]
     fn scan(
         &self,
         py: Python<'_>,
@@ -115,9 +116,10 @@ impl PyLogDir {
             self.matching_topics(py, &arguments::names(argument, wanted, given)?)
         })?;
         let keywords = Keywords::new("LogDir.scan", keywords);
-        let options = keywords.columns(&Column::WITH_ORIGIN)?;
+        let (options, contents) = keywords.columns(&Column::WITH_ORIGIN)?;
+        let partitions = keywords.optional("partitions", arguments::partition_numbers)?;
         keywords.finish()?;
-        Ok(PyScan::new(Source::Dir(Arc::clone(&self.0), topics), options))
+        Ok(PyScan::filtered(Source::Dir(Arc::clone(&self.0), topics, partitions), options, contents))
     }
 
     fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<PyLog> {

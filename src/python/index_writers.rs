@@ -117,7 +117,7 @@ preallocated_class!(PyTimeIndexWriter, "TimeIndexWriter", TimeIndexWriter, PyTim
         offset: &Bound<'_, PyAny>,
         skip_full_check: Defaulted<'_, '_>,
     ) -> PyResult<bool> {
-        let timestamp = arguments::time("timestamp", timestamp)?;
+        let timestamp = arguments::milliseconds("timestamp", timestamp)?;
         let offset = arguments::offset("offset", offset)?;
         let skip_full_check = skip_full_check.or("skip_full_check", false, flag)?;
         self.0.write(py, |index| index.maybe_append(timestamp, offset, skip_full_check))

@@ -1,7 +1,7 @@
 //! The tables of internal topics.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::IntoPyObjectExt;
@@ -153,11 +153,11 @@ impl Arguments<'_, '_> {
     fn read(
         self,
         path: &Bound<'_, PyAny>,
-        read: fn(&Path, &TableOptions) -> Result<internal_topics::Table>,
+        read: fn(&[PathBuf], &TableOptions) -> Result<internal_topics::Table>,
     ) -> PyResult<PyTable> {
-        let path_argument = arguments::path(path)?;
+        let paths = arguments::paths(path)?;
         let options = self.options()?;
-        enter(path.py(), || read(&path_argument, &options)).map(Into::into)
+        enter(path.py(), || read(&paths, &options)).map(Into::into)
     }
 }
 
@@ -173,7 +173,7 @@ pub(super) fn consumer_offsets(
     io: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
     Arguments { groups: ("groups", groups), topics, on_damage, io }
-        .read(path, |path, options| internal_topics::consumer_offsets(path, options))
+        .read(path, |paths, options| internal_topics::consumer_offsets(paths, options))
 }
 
 #[doc = stub_doc!(consumer_groups)]
@@ -187,7 +187,7 @@ pub(super) fn consumer_groups(
     io: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
     Arguments { groups: ("groups", groups), topics: None, on_damage, io }
-        .read(path, |path, options| internal_topics::consumer_groups(path, options))
+        .read(path, |paths, options| internal_topics::consumer_groups(paths, options))
 }
 
 #[doc = stub_doc!(transactions)]
@@ -201,7 +201,7 @@ pub(super) fn transactions(
     io: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
     Arguments { groups: ("transactional_ids", transactional_ids), topics: None, on_damage, io }
-        .read(path, |path, options| internal_topics::transactions(path, options))
+        .read(path, |paths, options| internal_topics::transactions(paths, options))
 }
 
 #[doc = stub_doc!(open_transactions)]
@@ -215,7 +215,7 @@ pub(super) fn open_transactions(
     io: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
     Arguments { groups: ("groups", None), topics, on_damage, io }
-        .read(path, |path, options| internal_topics::open_transactions(path, options))
+        .read(path, |paths, options| internal_topics::open_transactions(paths, options))
 }
 
 #[doc = stub_doc!(ClusterMetadata)]
@@ -280,9 +280,9 @@ pub(super) fn metadata(
     on_damage: Defaulted<'_, '_>,
     io: Defaulted<'_, '_>,
 ) -> PyResult<PyClusterMetadata> {
-    let path_argument = arguments::path(path)?;
+    let paths = arguments::paths(path)?;
     let options = Arguments { groups: ("groups", None), topics, on_damage, io }.options()?;
-    enter(path.py(), || internal_topics::metadata(&path_argument, &options)).map(PyClusterMetadata)
+    enter(path.py(), || internal_topics::metadata(&paths, &options)).map(PyClusterMetadata)
 }
 
 #[doc = stub_doc!(metadata_records)]
@@ -294,5 +294,5 @@ pub(super) fn metadata_records(
     io: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
     Arguments { groups: ("groups", None), topics: None, on_damage, io }
-        .read(path, |path, options| internal_topics::metadata_records(path, options))
+        .read(path, |paths, options| internal_topics::metadata_records(paths, options))
 }

@@ -60,11 +60,13 @@ impl<'a, 'py> Keywords<'a, 'py> {
 
     /// The bounds of a range.
     pub(super) fn ranges(&self) -> PyResult<Ranges> {
+        let zone = self.optional("tz", arguments::zone)?;
+        let time = |name, given: &Bound<'py, PyAny>| arguments::time_in_zone(name, given, zone.as_ref());
         Ok(Ranges {
             start_offset: self.optional("start_offset", arguments::offset)?,
             end_offset: self.optional("end_offset", arguments::offset)?,
-            start_time: self.optional("start_time", arguments::time)?,
-            end_time: self.optional("end_time", arguments::time)?,
+            start_time: self.optional("start_time", time)?,
+            end_time: self.optional("end_time", time)?,
         })
     }
 
@@ -101,6 +103,11 @@ impl<'a, 'py> Keywords<'a, 'py> {
         })
     }
 
+    /// A number of records, such as the last ones.
+    pub(super) fn record_count(&self, name: &'static str) -> PyResult<Option<usize>> {
+        self.optional(name, |name, given| whole(name, "a number of records, 0 or more", given))
+    }
+
     /// What is wanted of keys and values.
     pub(super) fn contents(&self) -> PyResult<Contents> {
         Ok(Contents {
@@ -110,16 +117,21 @@ impl<'a, 'py> Keywords<'a, 'py> {
         })
     }
 
-    /// A range of records as columns; `columns`: the default ones.
-    pub(super) fn columns(&self, columns: &[Column]) -> PyResult<ReaderOptions> {
+    /// A range of records as columns, and what is wanted of their keys and values; `columns`: the default ones.
+    pub(super) fn columns(&self, columns: &[Column]) -> PyResult<(ReaderOptions, Contents)> {
         let default = ReaderOptions::default();
-        let records = |name, given: &Bound<'_, PyAny>| whole(name, "a number of records, 0 or more", given);
-        let latest = self.or("latest", false, flag)?;
+        let contents = self.contents()?;
+        let latest = self.or("latest", false, |name, given| match flag(name, given)? {
+            true if !contents.is_all() => {
+                Err(not_allowed(name, "False with key, key_prefix or grep (Log.latest finds one key)", given))
+            }
+            value => Ok(value),
+        })?;
         let include_tombstones = |name, given: &Bound<'_, PyAny>| match flag(name, given)? {
             true if !latest => Err(not_allowed(name, "False, unless latest is True", given)),
             value => Ok(value),
         };
-        Ok(ReaderOptions {
+        let options = ReaderOptions {
             scan: ScanOptions { check_crcs: self.or("check_crcs", true, flag)?, ..self.records()? },
             columns: self
                 .optional("columns", |_, given| arguments::columns(given))?
@@ -131,11 +143,13 @@ impl<'a, 'py> Keywords<'a, 'py> {
             max_rows: self.or("max_rows", default.max_rows, positive)?,
             max_bytes: self.or("max_bytes", default.max_bytes, positive)?,
             threads: self.or("threads", default.threads, positive)?,
-            limit: self.optional("limit", records)?,
+            limit: self.record_count("limit")?,
+            last: self.record_count("last")?,
             latest,
             include_tombstones: self.or("include_tombstones", false, include_tombstones)?,
             ..default
-        })
+        };
+        Ok((options, contents))
     }
 
     /// Refuses a keyword that was not taken: the call does not have it.

@@ -204,12 +204,15 @@ impl PyLog {
     }
 
     #[doc = stub_doc!(Log.offset_for_time)]
+    #[pyo3(signature = (timestamp, *, tz=None))]
     fn offset_for_time(
         &self,
         py: Python<'_>,
         timestamp: &Bound<'_, PyAny>,
+        tz: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Option<PyTimestampOffset>> {
-        let timestamp = arguments::time("timestamp", timestamp)?;
+        let zone = optional("tz", tz, arguments::zone)?;
+        let timestamp = arguments::time_in_zone("timestamp", timestamp, zone.as_ref())?;
         if let Some(found) = self.handle.peek(|log| log.known_time(timestamp)) {
             return Ok(Some(found.into()));
         }
@@ -232,11 +235,19 @@ impl PyLog {
         text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None, \
             isolation_level='read_uncommitted', include_control=False, on_damage='raise', header_keys='utf8', \
             timestamp_unit='ms', max_rows=65536, max_bytes=4194304, split=None, threads=1, limit=None, \
-            check_crcs=True, key_type='binary', value_type='binary', latest=False, include_tombstones=False)")]
+            check_crcs=True, key_type='binary', value_type='binary', latest=False, include_tombstones=False, \
+            key=None, key_prefix=None, grep=None, last=None, tz=None)")]
     fn scan(&self, py: Python<'_>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<PyScan> {
         let keywords = Keywords::new("Log.scan", keywords);
-        let mut options = keywords.columns(&Column::DEFAULT)?;
-        let split = keywords.optional("split", |_, given| split_of(given))?;
+        let (mut options, contents) = keywords.columns(&Column::DEFAULT)?;
+        let split = keywords.optional("split", |name, given| match split_of(given)? {
+            _ if options.last.is_some() => Err(arguments::not_allowed(
+                name,
+                "None with last: a split does not have the last records",
+                given,
+            )),
+            split => Ok(split),
+        })?;
         keywords.finish()?;
         if let Some(split) = &split {
             options.scan.ranges = split.ranges().intersection(options.scan.ranges);
@@ -247,7 +258,7 @@ impl PyLog {
         })?;
         let handle = Arc::clone(&self.handle);
         let source = split.map_or(Source::Log(Arc::clone(&handle)), |split| Source::Split(handle, split));
-        Ok(PyScan::new(source, options))
+        Ok(PyScan::filtered(source, options, contents))
     }
 
     #[doc = stub_doc!(Log.latest)]
@@ -266,7 +277,8 @@ impl PyLog {
             let Some(offset) = log.latest_offset(key.as_slice(), level)? else { return Ok(None) };
             let ranges =
                 Ranges { start_offset: Some(offset), end_offset: Some(offset + 1), ..Ranges::default() };
-            PyRecords::new(log.scan(ScanOptions { ranges, ..ScanOptions::default() })?).read_one()
+            let scan = log.scan(ScanOptions { ranges, ..ScanOptions::default() })?;
+            PyRecords::new(scan, None, None).read_one()
         })?;
         found.map(|record| PyRecord::new(py, record)).transpose()
     }
@@ -274,18 +286,26 @@ impl PyLog {
     #[doc = stub_doc!(Log.records)]
     #[pyo3(signature = (**keywords),
         text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
-            isolation_level='read_uncommitted', include_control=False, on_damage='raise')")]
+            isolation_level='read_uncommitted', include_control=False, on_damage='raise', key=None, key_prefix=None, \
+            grep=None, last=None, limit=None, tz=None)")]
     fn records(&self, py: Python<'_>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<PyRecords> {
         let keywords = Keywords::new("Log.records", keywords);
-        let options = keywords.records()?;
+        let (options, filter) = (keywords.records()?, keywords.contents()?.filter());
+        let (limit, last) = (keywords.record_count("limit")?, keywords.record_count("last")?);
         keywords.finish()?;
-        self.read(py, |log| log.scan(options)).map(PyRecords::new)
+        self.read(py, |log| {
+            let options = match last {
+                Some(last) => log.last_records(last, options, filter.as_ref())?,
+                None => options,
+            };
+            Ok(PyRecords::new(log.scan(options)?, filter, limit))
+        })
     }
 
     #[doc = stub_doc!(Log.batches)]
     #[pyo3(signature = (**keywords),
         text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
-            on_damage='raise')")]
+            on_damage='raise', tz=None)")]
     fn batches(&self, py: Python<'_>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<PyScan> {
         let keywords = Keywords::new("Log.batches", keywords);
         let scan = keywords.batches()?;
@@ -298,7 +318,7 @@ impl PyLog {
     #[doc = stub_doc!(Log.plan)]
     #[pyo3(signature = (max_bytes, **keywords),
         text_signature = "($self, max_bytes, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
-            isolation_level='read_uncommitted')")]
+            isolation_level='read_uncommitted', tz=None)")]
     fn plan(
         &self,
         py: Python<'_>,

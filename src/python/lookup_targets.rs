@@ -12,6 +12,7 @@ use super::enter::enter;
 use super::{arrow_import, error};
 use crate::arrow::{NO_TARGET, NoTargets, read_targets};
 use crate::error::Error;
+use crate::types::OtherUnit;
 
 /// An argument that has the targets.
 struct Targets {
@@ -78,10 +79,19 @@ impl Targets {
             Err(_) => Err(NoTargets::UnsupportedType),
         };
         let kind = column.getattr("type")?;
+        // a dictionary has the type of its values
+        let values = kind.getattr_opt("value_type")?.unwrap_or_else(|| kind.clone());
+        if let Ok(targets) = &targets
+            && self.with_times
+            && !arrow.getattr("types")?.call_method1("is_timestamp", (&values,))?.is_truthy()?
+        {
+            for (place, target) in targets.iter().enumerate() {
+                self.in_milliseconds(place, *target, py)?;
+            }
+        }
         targets.map_err(|wrong| match wrong {
             NoTargets::NoTimeZone => {
-                // a dictionary has the type of its values
-                let kind = kind.getattr_opt("value_type").ok().flatten().unwrap_or_else(|| kind.clone());
+                let kind = &values;
                 let expected = "datetimes with a time zone (or integers: ms since the epoch)";
                 error::to_python(
                     py,
@@ -112,6 +122,7 @@ impl Targets {
         }
         if is_whole(item)? {
             match item.extract() {
+                Ok(number) if self.with_times => return self.in_milliseconds(place, number, item.py()),
                 Ok(number) => return Ok(number),
                 Err(wrong) if wrong.is_instance_of::<PyOverflowError>(item.py()) => return Ok(NO_TARGET),
                 Err(_) => {}
@@ -122,6 +133,12 @@ impl Targets {
             item.getattr_opt("ndim")?.is_some_and(|dimensions| dimensions.is_truthy().unwrap_or(false));
         let advice = if is_array { "give an array of one dimension" } else { self.convert };
         Err(self.refused(&format!("{} at place {place}", class_name(item)), advice))
+    }
+
+    /// An integer that is a time. One that is only plausible in another unit is an error.
+    fn in_milliseconds(&self, place: usize, number: i64, py: Python<'_>) -> PyResult<i64> {
+        OtherUnit::check(format_args!("{}[{place}]", self.argument), number)
+            .map_err(|wrong| error::to_python(py, wrong))
     }
 
     fn refused(&self, found: &str, advice: &str) -> PyErr {

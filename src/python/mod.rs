@@ -117,7 +117,8 @@ mod core_module {
     use super::log::PyLog;
     #[pymodule_export]
     use super::names::{
-        PyPathInfo, classify, has_segments, is_segment_file, is_topic, nearest, partition_parts,
+        PyPathInfo, classify, has_segments, is_segment_file, is_topic, nearest, offsets_in_words,
+        partition_parts,
     };
     #[pymodule_export]
     use super::plan::{

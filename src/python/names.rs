@@ -96,6 +96,13 @@ pub(super) fn is_segment_file(name: OsString) -> bool {
     name.to_str().and_then(SegmentFileName::parse).is_some()
 }
 
+#[doc = stub_doc!(_offsets_in_words)]
+#[pyfunction]
+#[pyo3(name = "_offsets_in_words", signature = (start_offset, end_offset, /))]
+pub(super) fn offsets_in_words(start_offset: i64, end_offset: Option<i64>) -> String {
+    crate::types::offsets_in_words(start_offset, end_offset)
+}
+
 #[doc = stub_doc!(_is_topic)]
 #[pyfunction]
 #[pyo3(name = "_is_topic")]

@@ -135,7 +135,7 @@ impl GivenRecord {
             value: Blob::nullable("value", value)?,
             key: Blob::nullable("key", key)?,
             headers: headers.or("headers", GivenHeaders::default(), |_, given| GivenHeaders::of(given))?,
-            timestamp: optional("timestamp", timestamp, time_to_append)?,
+            timestamp: optional("timestamp", timestamp, arguments::time)?,
         })
     }
 
@@ -146,15 +146,6 @@ impl GivenRecord {
         let value = Blob::of(argument, "a Record, or the bytes of a value", given)?;
         Ok(Self { value: Some(value), key: None, headers: GivenHeaders::default(), timestamp: None })
     }
-}
-
-/// The timestamp of a record.
-fn time_to_append(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<i64> {
-    let time = arguments::time(argument, given)?;
-    if !arguments::is_whole(given)? {
-        return Ok(time);
-    }
-    OtherUnit::check(argument, time).map_err(|wrong| error::to_python(given.py(), wrong))
 }
 
 #[doc = stub_doc!(_other_unit)]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict};
@@ -14,18 +15,20 @@ use super::arguments::{
     BYTE_TYPES, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TEXT_FORMATS, TIMESTAMP_UNITS, one_of, word_of,
 };
 use super::cat::{Partition, Partitions};
+use super::contents::Contents;
 use super::enter::enter;
 use super::handle::{DirHandle, LogHandle, recipe};
 use super::record::{OwnedRecord, PyRecord};
 use super::results::{PyDamagedRange, PyScanStats};
 use super::split::PySplit;
 use super::zone::PyZone;
-use super::{arrow_export, error};
+use super::{arguments, arrow_export, count, error};
 use crate::arrow::{Reader, ReaderOptions};
 use crate::error::{Error, Result};
-use crate::log::{Log, Progress, Ranges, Scan, ScanStep, Split};
+use crate::log::{Log, Progress, Ranges, RecordFilter, Scan, ScanStep, Split};
 use crate::record::java_string;
 use crate::text::{Lines, LinesOptions};
+use crate::types::OtherUnit;
 
 /// The number of rows that a notebook shows.
 const PREVIEW_ROWS: usize = 5;
@@ -36,26 +39,34 @@ pub(super) enum Source {
     Log(Arc<LogHandle>),
     /// A split of a log. The ranges of the options are within it.
     Split(Arc<LogHandle>, Split),
-    /// A data directory and its topics; `None`: all.
-    Dir(Arc<DirHandle>, Option<Vec<String>>),
+    /// A data directory, its topics and the numbers of its partitions; `None`: all.
+    Dir(Arc<DirHandle>, Option<Vec<String>>, Option<Vec<i32>>),
     Partitions(Vec<Partition>),
 }
 
 /// The logs that a scan reads, one after another.
-type Logs = Box<dyn Iterator<Item = Result<Log>> + Send>;
+pub(super) type Logs = Box<dyn Iterator<Item = Result<Log>> + Send>;
 
 #[doc = stub_doc!(Scan)]
 #[pyclass(frozen, module = "cordwood", name = "Scan")]
 pub(super) struct PyScan {
     source: Source,
     options: ReaderOptions,
+    /// What the filter of the options accepts.
+    contents: Contents,
     /// The progress of the last run.
     progress: Mutex<Progress>,
 }
 
 impl PyScan {
     pub(super) fn new(source: Source, options: ReaderOptions) -> Self {
-        Self { source, options, progress: Mutex::default() }
+        Self { source, options, contents: Contents::default(), progress: Mutex::default() }
+    }
+
+    /// A scan of the records with these keys and values.
+    pub(super) fn filtered(source: Source, options: ReaderOptions, contents: Contents) -> Self {
+        let options = ReaderOptions { filter: contents.filter(), ..options };
+        Self { source, options, contents, progress: Mutex::default() }
     }
 
     /// The logs of a run, which begins with new progress.
@@ -65,8 +76,9 @@ impl PyScan {
         let log = match &self.source {
             Source::Log(handle) => enter(py, || handle.log())?,
             Source::Split(handle, split) => enter(py, || handle.log()?.for_split(split))?,
-            Source::Dir(directory, topics) => {
-                let logs = Arc::clone(&directory.directory).logs(topics.as_deref());
+            Source::Dir(directory, topics, partitions) => {
+                let directory = Arc::clone(&directory.directory);
+                let logs = directory.logs_of(topics.as_deref(), partitions.as_deref());
                 return Ok((Box::new(logs), progress));
             }
             Source::Partitions(partitions) => {
@@ -92,13 +104,18 @@ impl PyScan {
     fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let ReaderOptions { scan, columns, key_type, value_type, header_keys, timestamp_unit, .. } =
             &self.options;
-        let ReaderOptions { max_rows, max_bytes, threads, limit, latest, include_tombstones, .. } =
+        let ReaderOptions { max_rows, max_bytes, threads, limit, last, latest, include_tombstones, .. } =
             &self.options;
         let keywords = PyDict::new(py);
         keywords.set_item("start_offset", scan.ranges.start_offset)?;
         keywords.set_item("end_offset", scan.ranges.end_offset)?;
-        keywords.set_item("start_time", scan.ranges.start_time)?;
-        keywords.set_item("end_time", scan.ranges.end_time)?;
+        // a number could be refused as one in another unit
+        let time = |time: Option<i64>| match time {
+            Some(time) if OtherUnit::of(time).is_some() => format!("{time}ms").into_bound_py_any(py),
+            time => time.into_bound_py_any(py),
+        };
+        keywords.set_item("start_time", time(scan.ranges.start_time)?)?;
+        keywords.set_item("end_time", time(scan.ranges.end_time)?)?;
         keywords.set_item("on_damage", word_of(&ON_DAMAGE, scan.on_damage))?;
         if scan.batches_only {
             return Ok(keywords);
@@ -115,6 +132,8 @@ impl PyScan {
         keywords.set_item("max_bytes", max_bytes)?;
         keywords.set_item("threads", threads)?;
         keywords.set_item("limit", limit)?;
+        keywords.set_item("last", last)?;
+        self.contents.add_to(&keywords)?;
         keywords.set_item("latest", latest)?;
         keywords.set_item("include_tombstones", include_tombstones)?;
         if let Source::Split(_, split) = &self.source {
@@ -187,6 +206,21 @@ impl PyScan {
         polars.call_method1("DataFrame", (batches,))
     }
 
+    #[doc = stub_doc!(Scan.to_parquet)]
+    fn to_parquet(this: &Bound<'_, Self>, path: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = this.py();
+        arguments::path(path)?;
+        error::import(py, "pyarrow.parquet", "arrow")?;
+        py.import("cordwood.parquet")?.call_method1("write", (this, path))?;
+        Ok(())
+    }
+
+    #[doc = stub_doc!(Scan.count)]
+    fn count(&self, py: Python<'_>) -> PyResult<u64> {
+        let (logs, progress) = self.logs(py)?;
+        count::records_of(py, logs, &self.options, progress)
+    }
+
     #[doc = stub_doc!(Scan._lines)]
     #[pyo3(signature = (text_format, *, headings=true, zone=None))]
     fn _lines(
@@ -222,7 +256,7 @@ impl PyScan {
     fn __repr__(&self) -> String {
         let path = match &self.source {
             Source::Log(handle) | Source::Split(handle, _) => handle.path(),
-            Source::Dir(directory, _) => directory.directory.path(),
+            Source::Dir(directory, ..) => directory.directory.path(),
             Source::Partitions(partitions) => return format!("<Scan of {} logs>", partitions.len()),
         };
         let Ranges { start_offset, end_offset, start_time, end_time } = self.options.scan.ranges;
@@ -235,7 +269,7 @@ impl PyScan {
         let bound = |(text, value): (&str, Option<i64>)| Some(format!(" {text} {}", value?));
         let range: String = bounds.into_iter().filter_map(bound).collect();
         let topics = match &self.source {
-            Source::Dir(_, Some(topics)) => format!(" topics {}", topics.join(" ")),
+            Source::Dir(_, Some(topics), _) => format!(" topics {}", topics.join(" ")),
             _ => String::new(),
         };
         let limit = self.options.limit.map(|limit| format!(" limit {limit}")).unwrap_or_default();
@@ -248,7 +282,8 @@ impl PyScan {
     #[doc = stub_doc!(Scan._repr_html_)]
     fn _repr_html_<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let limit = Some(self.options.limit.unwrap_or(PREVIEW_ROWS).min(PREVIEW_ROWS));
-        let preview = Self::new(self.source.clone(), ReaderOptions { limit, ..self.options.clone() });
+        let options = ReaderOptions { limit, ..self.options.clone() };
+        let preview = Self::filtered(self.source.clone(), options, self.contents.clone());
         py.import("cordwood.notebook")?.call_method1("html", (self.__repr__(), preview))
     }
 
@@ -261,10 +296,11 @@ impl PyScan {
             Source::Log(handle) | Source::Split(handle, _) => {
                 recipe(py, "scan_log", (handle.recipe(py)?, keywords))
             }
-            Source::Dir(directory, topics) => {
+            Source::Dir(directory, topics, partitions) => {
+                keywords.set_item("partitions", partitions)?;
                 recipe(py, "scan_directory", (directory.recipe(py)?, topics, keywords))
             }
-            // of the command line only, and a filter is a function
+            // of the command line only
             Source::Partitions(_) => Err(PyTypeError::new_err("this Scan cannot be pickled")),
         }
     }
@@ -321,6 +357,9 @@ pub(super) struct PyRecords {
 
 struct Reading {
     scan: Scan,
+    filter: Option<RecordFilter>,
+    /// The records that may still be read.
+    left: usize,
     in_batch: bool,
     ready: VecDeque<OwnedRecord>,
     /// The offset of the last record that was returned.
@@ -330,10 +369,12 @@ struct Reading {
 }
 
 impl PyRecords {
-    pub(super) fn new(scan: Scan) -> Self {
+    /// The records that a filter accepts; `limit`: at most this many.
+    pub(super) fn new(scan: Scan, filter: Option<RecordFilter>, limit: Option<usize>) -> Self {
         let path = scan.log().path().to_owned();
-        let reading =
-            Reading { scan, in_batch: false, ready: VecDeque::new(), last_returned: -1, error: None };
+        let left = limit.unwrap_or(usize::MAX);
+        let ready = VecDeque::new();
+        let reading = Reading { scan, filter, left, in_batch: false, ready, last_returned: -1, error: None };
         Self { reading: Mutex::new(reading), path }
     }
 
@@ -362,7 +403,7 @@ impl Reading {
     }
 
     fn fill(&mut self) -> Result<()> {
-        while self.ready.len() < READ_AHEAD {
+        while self.ready.len() < READ_AHEAD && self.left > 0 {
             if !self.in_batch {
                 match self.scan.next_step()? {
                     None => return Ok(()),
@@ -370,10 +411,11 @@ impl Reading {
                     Some(ScanStep::Batch(_)) => self.in_batch = true,
                 }
             }
-            let Some(record) = self.scan.next_record()? else {
+            let Some(record) = self.scan.next_accepted(self.filter.as_ref())? else {
                 self.in_batch = false;
                 continue;
             };
+            self.left -= 1;
             let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
             let is_large = record.value.is_some_and(|value| value.len() > LARGE_VALUE);
             self.ready.push_back(OwnedRecord {

@@ -1,7 +1,7 @@
 """The types of arguments, as `src/python/arguments.rs`, `lookup_targets.rs` and `record_input.rs` accept them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 from os import PathLike
 from typing import Literal, Protocol, TypeAlias
 
@@ -20,16 +20,21 @@ class Settings(Protocol):
 FilePath: TypeAlias = str | PathLike[str]
 
 # A time: milliseconds since the epoch; a datetime with a time zone, of which a fraction of a millisecond is rounded up;
-# or a text: "2024-05-01T10:00Z", "2024-05-01" (midnight UTC), "-2h" (two hours ago), "now". `cordwood.times.FORMS` has
-# all forms of a text.
+# or a text: "2024-05-01T10:00Z", "2024-05-01" (midnight UTC), "-2h" (two hours ago), "now", "1714557600s".
+# `cordwood.times.FORMS` has all forms of a text. An int that is a time of these decades only in seconds, microseconds
+# or nanoseconds is an error.
 Time: TypeAlias = int | datetime | str
 
 # Many offsets or times: a list, a NumPy array, or a column of Arrow, pandas or Polars.
 Integers: TypeAlias = Iterable[int | None] | Buffer | ArrowArray | ArrowStream
 Times: TypeAlias = Iterable[int | datetime | None] | Buffer | ArrowArray | ArrowStream
 
+# The name of a time zone, such as "Europe/Berlin", or a zone of Python.
+Zone: TypeAlias = str | tzinfo
+
 # Bytes; a text is encoded as UTF-8.
 Bytes: TypeAlias = Buffer | str
+Keys: TypeAlias = Bytes | Sequence[Bytes]
 Headers: TypeAlias = Iterable[Sequence[Bytes | None]] | Mapping[str, Bytes | None] | Mapping[bytes, Bytes | None] | None
 
 # `Sequence[str]` in place of literals: programs compute lists of columns, and `list[str]` has to be accepted.

@@ -15,14 +15,9 @@ class _Zone:
 
 def _scan_logs(
     logs: Sequence[Log | FilePath],
-    *,
-    last: int | None = None,
     **keywords: Any,  # noqa: ANN401  (as of `LogDir.scan`)
 ) -> Scan:
-    """Scan logs one after another, with the keyword arguments of `LogDir.scan`, and *key*, *key_prefix* and *grep*.
+    """Scan logs one after another, with the keyword arguments of `LogDir.scan`, for `cordwood cat`.
 
-    Each of these is one value or a list. Only records are returned whose key is one of *key*, whose key begins with one
-    of *key_prefix*, and whose value matches one of the regular expressions *grep*; and of each log only the last ones,
-    *last* of them. Both *last* and *limit* count the records that the others select. The log of a path is opened when
-    it is reached, and its warnings are logged after it. The scan cannot be pickled.
+    The log of a path is opened when it is reached, and its warnings are logged after it. The scan cannot be pickled.
     """

@@ -11,9 +11,11 @@ from cordwood._stubs.arguments import (
     IncludedState,
     Io,
     IsolationLevel,
+    Keys,
     OnDamage,
     Time,
     TimestampUnit,
+    Zone,
 )
 from cordwood._stubs.log import Log
 from cordwood._stubs.scan import Scan
@@ -80,19 +82,27 @@ class LogDir:
         value_type: ByteType = "binary",
         latest: bool = False,
         include_tombstones: bool = False,
+        key: Keys | None = None,
+        key_prefix: Keys | None = None,
+        grep: str | Sequence[str] | None = None,
+        last: int | None = None,
+        tz: Zone | None = None,
+        partitions: Sequence[int] | None = None,
     ) -> Scan:
         """Read the partitions of `topics` (`None`: all) one after the other, as `Log.scan` does.
 
         *topics*: names, or patterns with `*`, `?` and `[…]`, as in `fnmatch.fnmatchcase`. The order is by topic, then
-        by partition. By default the columns `topic` and `partition` come before those of `Log.scan`. The offsets apply
-        to each partition separately, *limit* to all partitions together. A partition without a segment that Kafka has
-        just created has no rows.
+        by partition. *partitions*: only those with these numbers. By default the columns `topic` and `partition` come
+        before those of `Log.scan`. The offsets apply and *last* to each partition separately, *limit* to all partitions
+        together. A partition without a segment that Kafka has just created has no rows.
 
         *Errors*: `ConfigError` for a topic that is not here and a pattern that matches none. Errors of opening and
         reading a log are raised while reading.
 
         >>> cw.LogDir("tests/golden/16-data-dir").scan(["cit*"]).schema.names[:3]
         ['topic', 'partition', 'offset']
+        >>> cw.LogDir("tests/golden/16-data-dir").scan(["cities"], partitions=[1], last=5).count()
+        5
         """
     def __getitem__(self, key: str, /) -> Log: ...
     def __contains__(self, key: object, /) -> bool: ...

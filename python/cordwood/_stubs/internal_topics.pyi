@@ -43,7 +43,7 @@ class Table:
     def __len__(self) -> int: ...
 
 def consumer_offsets(
-    path: FilePath,
+    path: FilePath | Sequence[FilePath],
     *,
     groups: Sequence[str] | None = None,
     topics: Sequence[str] | None = None,
@@ -52,14 +52,15 @@ def consumer_offsets(
 ) -> Table:
     """Read the offsets that groups have committed, from `__consumer_offsets`.
 
-    *path*: a data directory, or one partition directory of the topic. *groups*, *topics*: only these.
+    *path*: a data directory, or one partition directory of the topic, or a list of them: such as all data directories
+    of a broker, among which the partitions are distributed. *groups*, *topics*: only these.
 
     A row is a group, a topic and a partition, in this order: `group topic partition offset leader_epoch metadata
     commit_time expire_time topic_id`, then
 
     - `pending_offset pending_producer_id`: what a transaction that has not ended commits. An offset of a transaction
       is the committed one only when the transaction is.
-    - `log_start_offset log_end_offset lag`: the log of the partition in the same data directory, and the distance of
+    - `log_start_offset log_end_offset lag`: the log of the partition in these data directories, and the distance of
       the offset to its end; null if it is not there, or cannot be read
     - `coordinator_partition record_offset`: where the record is
     - `error`: why it is not decodable; why the log cannot be read; or that damage may have destroyed the marker of a
@@ -78,7 +79,11 @@ def consumer_offsets(
     """
 
 def consumer_groups(
-    path: FilePath, *, groups: Sequence[str] | None = None, on_damage: OnDamage = "raise", io: Io = "auto"
+    path: FilePath | Sequence[FilePath],
+    *,
+    groups: Sequence[str] | None = None,
+    on_damage: OnDamage = "raise",
+    io: Io = "auto",
 ) -> Table:
     """Read the groups in `__consumer_offsets`: classic, consumer, share and streams groups.
 
@@ -93,11 +98,15 @@ def consumer_groups(
     """
 
 def transactions(
-    path: FilePath, *, transactional_ids: Sequence[str] | None = None, on_damage: OnDamage = "raise", io: Io = "auto"
+    path: FilePath | Sequence[FilePath],
+    *,
+    transactional_ids: Sequence[str] | None = None,
+    on_damage: OnDamage = "raise",
+    io: Io = "auto",
 ) -> Table:
     """Read the transactional ids in `__transaction_state`, with the state of the last transaction of each.
 
-    *path*: a data directory, or one partition directory of the topic.
+    *path*: a data directory, or one partition directory of the topic, or a list of them.
 
     A row is a transactional id: `transactional_id producer_id producer_epoch state timeout_ms start_time
     last_update_time partitions previous_producer_id next_producer_id next_producer_epoch transaction_version
@@ -112,20 +121,34 @@ def transactions(
     """
 
 def open_transactions(
-    path: FilePath, *, topics: Sequence[str] | None = None, on_damage: OnDamage = "raise", io: Io = "auto"
+    path: FilePath | Sequence[FilePath],
+    *,
+    topics: Sequence[str] | None = None,
+    on_damage: OnDamage = "raise",
+    io: Io = "auto",
 ) -> Table:
-    """Find the transactions that the logs of a data directory, or one log, show as open.
+    """Find the transactions that the logs of data directories, or single logs, show as open.
 
     A transaction is open from the first record of a producer to the next marker. The first one of a partition holds
     back its committed readers; one whose producer is gone is a hanging transaction.
 
     A row is a transaction: `topic partition producer_id producer_epoch first_offset last_offset records start_time
-    last_time error`. The times are the largest timestamps of its first and of its last batch. `error` says if damage
+    last_time`, then
+
+    - `last_stable_offset records_behind`: where the committed readers of the partition stop, and the records from there
+    - `transactional_id state timeout_ms`: of its producer, from `__transaction_state` of the same data directories;
+      null if it has none there
+    - `is_hanging`: its last record is older than its timeout (15 minutes if that is not known), and its coordinator
+      does not know that it is open in this partition: no marker will come. Null if that is not known, because not all
+      partitions of `__transaction_state` are there.
+    - `error`
+
+    The times are the largest timestamps of its first and of its last batch. `error` says if damage
     after its first offset may have destroyed its marker: then it may have ended. With `on_damage="report"` a damaged
     range is a row with an `error` too. So is, whatever `on_damage` is, a partition of a data directory that cannot be
     opened or read.
 
-    *Cost*: walks the headers of the logs, and does not read the records.
+    *Cost*: walks the headers of the logs, and does not read their records; reads `__transaction_state`.
 
     >>> table = cw.open_transactions("tests/golden/11-transactions/payments-0")
     >>> [(row["producer_id"], row["first_offset"]) for row in table.to_dicts()]
@@ -187,12 +210,16 @@ class ClusterMetadata:
         """
 
 def metadata(
-    path: FilePath, *, topics: Sequence[str] | None = None, on_damage: OnDamage = "raise", io: Io = "auto"
+    path: FilePath | Sequence[FilePath],
+    *,
+    topics: Sequence[str] | None = None,
+    on_damage: OnDamage = "raise",
+    io: Io = "auto",
 ) -> ClusterMetadata:
     """Read the metadata of a cluster from `__cluster_metadata`: its last snapshot, and the log after it.
 
-    *path*: a data directory with `__cluster_metadata-0`, this partition directory, or one snapshot (`.checkpoint`).
-    *topics*: of topics, partitions and configs only these.
+    *path*: a data directory with `__cluster_metadata-0`, this partition directory, or one snapshot (`.checkpoint`). Of
+    a list of data directories, the one that has it. *topics*: of topics, partitions and configs only these.
 
     The log is read to its end. A controller applies a record when the quorum has it: the last records may not be
     applied there. A damaged snapshot is replaced by the one before it, unless *on_damage* is `"raise"`.
@@ -203,7 +230,7 @@ def metadata(
     ['__consumer_offsets', '__transaction_state', 'cities', 'rivers.compact']
     """
 
-def metadata_records(path: FilePath, *, on_damage: OnDamage = "raise", io: Io = "auto") -> Table:
+def metadata_records(path: FilePath | Sequence[FilePath], *, on_damage: OnDamage = "raise", io: Io = "auto") -> Table:
     """Read the records of `__cluster_metadata` one by one, control records of KRaft included.
 
     *path*: a data directory with `__cluster_metadata-0`, or this partition directory.

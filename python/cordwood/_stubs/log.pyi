@@ -1,5 +1,6 @@
 """`Log`, and the results of its look-ups."""
 
+from collections.abc import Sequence
 from typing import Self, final
 
 import pyarrow as pa
@@ -13,10 +14,12 @@ from cordwood._stubs.arguments import (
     Integers,
     Io,
     IsolationLevel,
+    Keys,
     OnDamage,
     Time,
     Times,
     TimestampUnit,
+    Zone,
 )
 from cordwood._stubs.positions import Position
 from cordwood._stubs.producers import ProducerState
@@ -200,7 +203,7 @@ class Log:
         >>> log.locate_many([20, 5000]).column("position").to_pylist()
         [2904, None]
         """
-    def offset_for_time(self, timestamp: Time) -> TimestampOffset | None:
+    def offset_for_time(self, timestamp: Time, *, tz: Zone | None = None) -> TimestampOffset | None:
         """Find the first record whose timestamp is at or after `timestamp`; `None` if there is none.
 
         The search starts at the log start offset and includes control records, as in Kafka. The result is exact,
@@ -254,14 +257,25 @@ class Log:
         value_type: ByteType = "binary",
         latest: bool = False,
         include_tombstones: bool = False,
+        key: Keys | None = None,
+        key_prefix: Keys | None = None,
+        grep: str | Sequence[str] | None = None,
+        last: int | None = None,
+        tz: Zone | None = None,
     ) -> Scan:
         """Read a range of records as columns.
 
-        *start_offset*, *start_time* (inclusive), *end_offset*, *end_time* (exclusive): a record must be in both
-        ranges. By default a range has no limits. An end above the log end offset is allowed. A record without a
-        timestamp is in no time range. A time range is exact, in any order of the timestamps. A time is an int in
-        ms since the epoch, a datetime with a time zone, or a text: `"2024-05-01T10:00Z"`, `"2024-05-01"` (midnight
-        UTC), `"-2h"` (two hours ago), `"now"`.
+        *start_offset*, *start_time* (inclusive), *end_offset*, *end_time* (exclusive): a record must be in both ranges.
+        By default a range has no limits. An end above the log end offset is allowed. A record without a timestamp is in
+        no time range. A time range is exact, in any order of the timestamps. A time is an int in ms since the epoch, a
+        datetime with a time zone, or a text: `"2024-05-01T10:00Z"`, `"2024-05-01"` (midnight UTC), `"-2h"` (two hours
+        ago), `"now"`, `"1714557600s"` (`s`, `ms`, `us` or `ns` since the epoch). An int that is a time of these decades
+        only in another unit is an error. *tz*: the time zone of texts without one.
+
+        *key*, *key_prefix*, *grep*: only records with this key, whose key begins with this, and whose value matches
+        this regular expression, in the syntax of the Rust crate regex, over bytes. Each is one or a list: any of them.
+        A text is encoded as UTF-8. *last*: only the last records, this many, of those that the other arguments select,
+        found from the end of the log; not with *split*.
 
         *columns*: by default `offset timestamp timestamp_type key value headers`; others are `topic partition
         leader_epoch producer_id producer_epoch sequence is_transactional is_control codec magic batch_base_offset
@@ -301,8 +315,8 @@ class Log:
         *latest*: only the last record of each key in the range, as after a compaction of everything; records without a
         key are omitted. A key whose last record is a tombstone (it has no value) is omitted, or with
         *include_tombstones* that record is returned. With `"read_committed"` aborted records replace no other. The
-        range is read twice, first when the reading begins, and each key needs 27 to 54 bytes of memory, whatever its
-        size, and half as much again while the number of keys doubles.
+        range is read twice, first when the reading begins (not with *key*, *key_prefix* or *grep*), and each key needs
+        27 to 54 bytes of memory, whatever its size, and half as much again while the number of keys doubles.
 
         *Errors*: `OffsetOutOfRangeError` for a start below the log start offset or above the log end offset;
         `LogChangedError` if a segment that *split* was planned from is gone, shortened or replaced; `ConfigError` for
@@ -316,6 +330,8 @@ class Log:
         {'offset': [48, 49]}
         >>> log.scan(value_type="string", columns=["value"], limit=1).schema.field("value").type
         DataType(string)
+        >>> log.scan(key=["k1", "k2"], grep="jetty", last=2, columns=["offset", "key"]).to_arrow().to_pylist()
+        [{'offset': 1309, 'key': b'k2'}, {'offset': 1381, 'key': b'k1'}]
         """
     def latest(self, key: Bytes, *, isolation_level: IsolationLevel = "read_uncommitted") -> Record | None:
         """Return the last record with a key; `None` if there is none, or if the last one is a tombstone (has no value).
@@ -341,6 +357,12 @@ class Log:
         isolation_level: IsolationLevel = "read_uncommitted",
         include_control: bool = False,
         on_damage: OnDamage = "raise",
+        key: Keys | None = None,
+        key_prefix: Keys | None = None,
+        grep: str | Sequence[str] | None = None,
+        last: int | None = None,
+        limit: int | None = None,
+        tz: Zone | None = None,
     ) -> Records:
         """Read a range one record at a time. `scan` is many times faster. Arguments and errors: as `scan`.
 
@@ -349,6 +371,8 @@ class Log:
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> [record.offset for record in log.records(start_offset=7, end_offset=9)]
         [7, 8]
+        >>> [record.offset for record in log.records(key_prefix="k1", limit=3)]
+        [1, 10, 11]
         """
     def batches(
         self,
@@ -358,6 +382,7 @@ class Log:
         start_time: Time | None = None,
         end_time: Time | None = None,
         on_damage: OnDamage = "raise",
+        tz: Zone | None = None,
     ) -> Scan:
         """Read the batch headers of a range, one row for each batch. Nothing is decompressed.
 
@@ -383,6 +408,7 @@ class Log:
         start_time: Time | None = None,
         end_time: Time | None = None,
         isolation_level: IsolationLevel = "read_uncommitted",
+        tz: Zone | None = None,
     ) -> list[Split]:
         """Divide a range at batch boundaries into splits of about `max_bytes`, for `scan(split=…)` in any process.
 

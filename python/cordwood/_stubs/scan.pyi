@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
+from cordwood._stubs.arguments import FilePath
 from cordwood._stubs.cat import _Zone
 from cordwood._stubs.record import Record
 
@@ -56,6 +57,30 @@ class Scan:
         """Read all rows into a `polars.DataFrame`. Needs the extra `polars`.
 
         Keys and values are views, as with `key_type="binary_view"` or `"string_view"` of `Log.scan`.
+        """
+    def to_parquet(self, path: FilePath) -> None:
+        """Write all rows to a Parquet file, compressed with zstd. Needs the extra `arrow`.
+
+        The file appears when it is complete, and then replaces an existing one. A row group has about 16 MiB, so that
+        the memory does not depend on the number of rows.
+
+        *Errors*: `ConfigError` for a path inside a partition directory; `OSError`.
+
+        >>> import tempfile, pyarrow.parquet
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     cw.Log("tests/golden/01-plain/orders-0").scan(key="k15").to_parquet(folder + "/k15.parquet")
+        ...     pyarrow.parquet.read_metadata(folder + "/k15.parquet").num_rows
+        32
+        """
+    def count(self) -> int:
+        """Count the rows, without those for damage.
+
+        Without *key*, *key_prefix*, *grep*, *last*, *latest* and *include_control*, the headers of the batches are
+        enough where no time range cuts a batch.
+
+        >>> log = cw.Log("tests/golden/01-plain/orders-0")
+        >>> log.scan().count(), log.scan(start_offset=1000, grep="(?i)FJORD").count()
+        (1500, 62)
         """
     def _lines(
         self,

@@ -7,7 +7,7 @@ import typer
 
 from cordwood import Log, LogConfig, LogWriter, RetentionPlan, Segment, plan_retention
 from cordwood.cli.log_warnings import opened
-from cordwood.cli.moment import parse_time
+from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.settings import PROPERTIES, SETTINGS, YES, settings
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
@@ -39,16 +39,16 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     cordwood apply-retention orders-0 --set retention.bytes=1073741824 --set retention.ms=-1 --now 2024-05-01T10:00Z
     """  # noqa: D301
     config = settings(properties, assignments)
-    now_ms = None if now is None else parse_time("--now", now)
+    at = None if now is None else with_unit(parse_time("--now", now))
     log = opened(context, path)
-    plan = plan_retention(log, config, now_ms)
+    plan = plan_retention(log, config, at)
     shown = _segments(log, plan)
     if not yes:
         # the error with which a log is not opened for writing
         LogWriter.plan_recovery(path, config=config)
     else:
         with LogWriter(path, config=config) as writer:
-            plan = writer.apply_retention(now_ms)
+            plan = writer.apply_retention(at)
     if json:
         document = {"path": log.path, "log_start_offset": plan.log_start_offset, "segments": plan.segments}
         print_json(document | {"bytes": plan.bytes, "rolls": plan.rolls, "dry_run": not yes})

@@ -10,6 +10,7 @@ import typer
 
 from cordwood import Log, Scan
 from cordwood._core import _scan_logs
+from cordwood.cli.damage import damage_in_words
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, say
 from cordwood.cli.follow import Follower, follow
 from cordwood.cli.formats import (
@@ -33,7 +34,6 @@ from cordwood.cli.record_range import (
     StartOffset,
     Until,
     contents,
-    damage_in_words,
     selects,
     times,
 )

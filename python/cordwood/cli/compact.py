@@ -7,7 +7,7 @@ import typer
 
 from cordwood import CompactedSegment, Compaction, LogConfig, LogWriter, plan_compaction
 from cordwood.cli.log_warnings import opened
-from cordwood.cli.moment import parse_time
+from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import elapsed
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
@@ -69,16 +69,16 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
     """  # noqa: D301
     implied = [] if properties is not None else ["cleanup.policy=compact"]
     config = settings(properties, [*implied, *(assignments or [])])
-    now_ms = None if now is None else parse_time("--now", now)
+    at = None if now is None else with_unit(parse_time("--now", now))
     log = opened(context, path)
     with elapsed(f"compacting {path}" if yes else f"reading {path}"):
         if yes:
             with LogWriter(path, config=config) as writer:
-                passes = [writer.compact(now_ms, memory, threads)]
+                passes = [writer.compact(at, memory, threads)]
                 while passes[-1].is_due and not passes[-1].is_complete:
-                    passes.append(writer.compact(now_ms, memory, threads))
+                    passes.append(writer.compact(at, memory, threads))
         else:
-            passes = [plan_compaction(log, config, now_ms, memory, threads)]
+            passes = [plan_compaction(log, config, at, memory, threads)]
             # the error with which a log is not opened for writing
             LogWriter.plan_recovery(path, config=config)
     if json:

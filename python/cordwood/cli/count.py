@@ -13,6 +13,7 @@ import typer
 
 from cordwood import DamagedRange, Log
 from cordwood._core import _Counter, _partition_parts
+from cordwood.cli.damage import damage_in_words
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.progress import counted
@@ -25,7 +26,6 @@ from cordwood.cli.record_range import (
     StartOffset,
     Until,
     contents,
-    damage_in_words,
     selects,
     times,
 )

@@ -127,7 +127,7 @@ def dump(  # noqa: PLR0913, PLR0917  (a command's options)
         remote_log_metadata_decoder=remote_log_metadata_decoder,
         share_group_state_decoder=share_group_state_decoder,
     )
-    ranges = {"start_offset": start_offset, "end_offset": end_offset, **_times(since, until)}
+    ranges: dict[str, Any] = {"start_offset": start_offset, "end_offset": end_offset, **_times(since, until)}
     if output_format == "text" or (output_format is None and not _has_rows(target.path)):
         if any(bound is not None for bound in ranges.values()):
             raise UsageError("offsets and times select rows: use --format jsonl, csv, arrow or parquet")
@@ -140,14 +140,14 @@ def _has_rows(path: Path | None) -> bool:
     return path is not None and path.suffix.lower() in ROW_SUFFIXES
 
 
-def _times(since: str | None, until: str | None) -> dict[str, int | None]:
+def _times(since: str | None, until: str | None) -> dict[str, str | None]:
     if since is None and until is None:
         return {}
-    from cordwood.cli.moment import parse_time  # noqa: PLC0415  (most calls need no time)
+    from cordwood.cli.moment import parse_time, with_unit  # noqa: PLC0415  (most calls need no time)
 
     return {
-        "start_time": None if since is None else parse_time("--since", since),
-        "end_time": None if until is None else parse_time("--until", until),
+        "start_time": None if since is None else with_unit(parse_time("--since", since)),
+        "end_time": None if until is None else with_unit(parse_time("--until", until)),
     }
 
 

@@ -117,11 +117,11 @@ def _at_time(log: Log, timestamp: int, files: SegmentFiles | None) -> dict[str, 
     nothing = NothingFoundError(f"{log.path} has no record at or after {in_words(timestamp)}")
     first: TimestampOffset | Record | None
     if files is None:
-        first = log.offset_for_time(timestamp)
+        first = log.offset_for_time(f"{timestamp}ms")
     else:
         # that of the log may be in an earlier segment
         first = next(
-            log.records(start_offset=files.start_offset, end_offset=files.end_offset, start_time=timestamp), None
+            log.records(start_offset=files.start_offset, end_offset=files.end_offset, start_time=f"{timestamp}ms"), None
         )
         nothing = NothingFoundError(f"the files have no record at or after {in_words(timestamp)}")
     if first is None:

@@ -127,7 +127,9 @@ def write_batches(
 ) -> None:
     """Write Arrow or Parquet. Arrow is the file format in files, except `.arrows`, and otherwise the stream format."""
     if written_format == "parquet":
-        _write_parquet(schema, batches, out)
+        from cordwood.parquet import write_row_groups  # noqa: PLC0415  (an extra)
+
+        write_row_groups(schema, batches, out)
     else:
         is_stream = not target.is_file or (target.path is not None and target.path.suffix.lower() == STREAM_SUFFIX)
         _write_arrow(schema, batches, out, stream=is_stream)
@@ -147,12 +149,3 @@ def _write_arrow(schema: "pa.Schema", batches: Iterable["pa.RecordBatch"], out: 
     with new(out, plain) as writer:
         for batch in batches:
             writer.write_batch(batch.cast(plain) if plain != schema else batch)
-
-
-def _write_parquet(schema: "pa.Schema", batches: Iterable["pa.RecordBatch"], out: BinaryIO) -> None:
-    """Write Parquet, compressed with zstd."""
-    from pyarrow import parquet  # noqa: PLC0415  (an extra)
-
-    with parquet.ParquetWriter(out, schema, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_batch(batch)

@@ -4,7 +4,6 @@ A file is written under a temporary name in the same directory and renamed when 
 file is never visible. A pipe, a device and a descriptor that is already open (`/dev/fd/3`) are written directly.
 """
 
-import errno
 import io
 import os
 import signal
@@ -18,6 +17,7 @@ from types import FrameType
 from typing import BinaryIO, NamedTuple
 
 from cordwood.cli.exit_codes import UsageError
+from cordwood.replaced_file import replacing
 
 __all__ = ["Output", "output_of"]
 
@@ -68,7 +68,7 @@ class Output(NamedTuple):
             return
         with _named(self.path):
             if self.replaced is not None:
-                with _raising_on_signals(), _replacing(self.replaced) as file:
+                with _raising_on_signals(), replacing(self.replaced) as file:
                     yield file
                 return
             with os.fdopen(self._open_directly(self.path), "wb") as file:
@@ -145,50 +145,6 @@ def _is_standard_output(found: os.stat_result) -> bool:
     except (OSError, ValueError, AttributeError):
         # it is closed, or has no descriptor
         return False
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """Write a temporary file next to `path` and rename it to `path`, with owner, group and mode of the old file."""
-    before = path.stat() if path.exists() else None
-    if before is not None and not os.access(path, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    unfinished = path.with_name(f".cordwood-{os.urandom(8).hex()}.part")
-    mode = 0o666 if before is None else stat.S_IMODE(before.st_mode)
-    try:
-        try:
-            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode & 0o666)
-        except OSError as error:
-            # the error names the directory: the temporary name means nothing to a user
-            raise type(error)(error.errno, error.strerror, str(path.parent)) from None
-        with os.fdopen(descriptor, "wb") as file:
-            if before is not None:
-                _keep_access(file.fileno(), before)
-            yield file
-            file.flush()
-            # otherwise a power loss could leave an empty file in place of the old one
-            os.fsync(file.fileno())
-        try:
-            unfinished.replace(path)
-        except OSError as error:
-            raise type(error)(error.errno, error.strerror, str(path)) from None
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _keep_access(descriptor: int, before: os.stat_result) -> None:
-    """Give a new file the owner, group and mode of the old one, without granting rights to another user or group."""
-    mode = stat.S_IMODE(before.st_mode)
-    try:
-        os.fchown(descriptor, before.st_uid, before.st_gid)
-    except PermissionError:
-        # only root may change the owner
-        mode &= ~stat.S_ISUID
-        try:
-            os.fchown(descriptor, -1, before.st_gid)
-        except PermissionError:
-            mode &= ~(stat.S_IRWXG | stat.S_ISGID)
-    os.fchmod(descriptor, mode)
 
 
 @contextmanager

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cordwood import DamagedRange
 from cordwood.cli.exit_codes import UsageError
-from cordwood.cli.moment import parse_time
+from cordwood.cli.moment import parse_time, with_unit
 from cordwood.times import FORMS, in_words
 
 __all__ = [
@@ -20,7 +19,6 @@ __all__ = [
     "StartOffset",
     "Until",
     "contents",
-    "damage_in_words",
     "selects",
     "times",
 ]
@@ -50,7 +48,7 @@ def times(since: str | None, until: str | None, zone: tzinfo | None) -> dict[str
     end = None if until is None else parse_time("--until", until, zone, has_tz=True)
     if start is not None and end is not None and end < start:
         raise UsageError(f"--until {in_words(end)} is before --since {in_words(start)}")
-    return {"start_time": start, "end_time": end}
+    return {"start_time": with_unit(start), "end_time": with_unit(end)}
 
 
 def contents(keys: list[str] | None, key_prefixes: list[str] | None, patterns: list[str] | None) -> dict[str, Any]:
@@ -65,12 +63,3 @@ def contents(keys: list[str] | None, key_prefixes: list[str] | None, patterns: l
 def selects(*options: object) -> bool:
     """Return whether one of these options was given."""
     return any(option is not None and option != [] for option in options)
-
-
-def damage_in_words(damage: DamagedRange) -> str:
-    """Name a range that was left out."""
-    end = "the end" if damage.end_offset is None else damage.end_offset
-    return (
-        f"left out {damage.file}, bytes {damage.start_position} to {damage.end_position}, "
-        f"offsets {damage.start_offset} to {end}: {damage.reason}"
-    )

@@ -7,7 +7,7 @@ use super::run::{Run, offset_in};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::log::{Log, LogOptions};
-use crate::types::Io;
+use crate::types::{Io, is_or_are, offsets_in_words};
 
 /// Offsets whose records cannot be read afterwards. Compaction may have removed some of them before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,11 +23,9 @@ pub struct LostOffsets {
 impl fmt::Display for LostOffsets {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { start_offset, end_offset, is_hidden } = self;
-        let how = if *is_hidden { "hidden: the log ends below them" } else { "lost" };
-        match end_offset {
-            Some(end) => write!(formatter, "offsets {start_offset} to {end} (exclusive) are {how}"),
-            None => write!(formatter, "offsets from {start_offset} on are {how}"),
-        }
+        let how = if *is_hidden { "hidden: the log ends below" } else { "lost" };
+        let verb = is_or_are(*start_offset, end_offset.unwrap_or(i64::MAX));
+        write!(formatter, "{} {verb} {how}", offsets_in_words(*start_offset, *end_offset))
     }
 }
 

@@ -1,5 +1,6 @@
 //! The changes of a repair, as a value: the plan before them, the report after them.
 
+use crate::types::offsets_in_words;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -208,12 +209,11 @@ impl fmt::Display for RepairAction {
 impl fmt::Display for LostRange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, start_position, end_position, start_offset, end_offset, reason, .. } = self;
-        write!(formatter, "{}: positions {start_position} to {end_position}, ", file.display())?;
-        match end_offset {
-            Some(end) if end == start_offset => write!(formatter, "no offset")?,
-            Some(end) => write!(formatter, "offsets {start_offset} to {}", end - 1)?,
-            None => write!(formatter, "offset {start_offset} and after")?,
-        }
-        write!(formatter, ": {reason}")
+        let offsets = offsets_in_words(*start_offset, *end_offset);
+        write!(
+            formatter,
+            "{}: positions {start_position} to {end_position}, {offsets}: {reason}",
+            file.display()
+        )
     }
 }

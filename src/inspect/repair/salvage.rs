@@ -9,6 +9,7 @@ use super::survey::{Damaged, Piece, Survey};
 use crate::error::Result;
 use crate::record::{BatchHeader, MAX_BATCH_BYTES};
 use crate::segment::LOOKUP_READ;
+use crate::types::{is_or_are, offsets_in_words};
 
 /// A damaged range that is not corrected as one batch.
 #[derive(Debug)]
@@ -265,7 +266,11 @@ fn moved(batch: &Displaced, header: &BatchHeader) -> Taken {
         kind: RepairActionKind::MoveBatch,
         start: batch.start,
         end: batch.end,
-        reason: format!("its offsets {first} to {last} are missing at another place of the segment"),
+        reason: format!(
+            "its {} {} missing at another place of the segment",
+            offsets_in_words(first, last.checked_add(1)),
+            is_or_are(first, last.saturating_add(1))
+        ),
         lost: None,
     }
 }

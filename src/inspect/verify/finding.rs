@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::rule::{Remedy, Rule, Severity};
 use crate::error::Malformed;
+use crate::types::offsets_in_words;
 
 /// A place where a file breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -138,8 +139,8 @@ impl fmt::Display for Finding {
             write!(formatter, " at position {position}")?;
         }
         match (self.start_offset, self.end_offset) {
-            (Some(start), Some(end)) if end > start.saturating_add(1) => {
-                write!(formatter, ", offsets {start} to {}", end - 1)?;
+            (Some(start), Some(end)) if end > start => {
+                write!(formatter, ", {}", offsets_in_words(start, Some(end)))?;
             }
             (Some(start), _) => write!(formatter, ", offset {start}")?,
             _ => {}

@@ -171,6 +171,7 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "Log.locate_many": on_log("locate_many", offsets=[5]),
     "Log.offset_for_time": on_log("offset_for_time", timestamp=5),
     "Log.offsets_for_times": on_log("offsets_for_times", timestamps=[5]),
+    "Scan.to_parquet": lambda folder: (cw.Log(PLAIN).scan(limit=1).to_parquet, {"path": folder / "a.parquet"}),
     "Log.scan": on_log("scan"),
     "Log.records": on_log("records"),
     "Log.batches": on_log("batches"),

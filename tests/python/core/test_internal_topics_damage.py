@@ -72,7 +72,7 @@ def test_offsets_that_are_missing_in_the_metadata_are_errors(tmp_path: Path) -> 
     at, batches = topic_batch(), batches_of(LOG)
     start, end = batches[at][0], batches[at + 1][0]
     gap = metadata_log(tmp_path / "gap", [raw for place, (_, raw) in enumerate(batches) if place != at])
-    row = {"offset": start, "error": f"the offsets {start} to {end - 1} are missing in the log"}
+    row = {"offset": start, "error": f"offsets {start} to {end - 1} are missing in the log"}
     assert row in cw.metadata(gap).errors.to_dicts()
     assert next(row for row in cw.metadata_records(gap).to_dicts() if row["error"])["offset"] == start
     assert cw.metadata(gap).offset == 98
@@ -84,7 +84,7 @@ def test_offsets_that_are_missing_in_the_metadata_are_errors(tmp_path: Path) -> 
     alone = metadata_log(tmp_path / "alone", raws, base)
     assert cw.metadata(alone).errors.to_dicts()[0] == {
         "offset": 0,
-        "error": f"the offsets 0 to {base - 1} are missing in the log",
+        "error": f"offsets 0 to {base - 1} are missing in the log",
     }
     assert not any(row["error"] for row in cw.metadata_records(alone).to_dicts())
     # a snapshot makes up for what is missing below its end

@@ -36,7 +36,7 @@ static COLUMNS: Struct = Struct::shared(
     ],
 );
 
-/// The groups of the `__consumer_offsets` partitions of a data directory, or of one of them, sorted by name: classic, consumer, share and
+/// The groups of the `__consumer_offsets` partitions of data directories, or of some of them, sorted by name: classic, consumer, share and
 /// streams groups, and groups that have only committed offsets (classic ones without a protocol type). As in Kafka, such a group is there
 /// from its first commit, also one of a transaction that was aborted, until its own tombstone.
 ///
@@ -48,8 +48,8 @@ static COLUMNS: Struct = Struct::shared(
 ///
 /// # Errors
 /// As [`consumer_offsets`](super::consumer_offsets()).
-pub fn consumer_groups(path: impl AsRef<Path>, options: &TableOptions) -> Result<Table> {
-    let logs = TopicLogs::open(path.as_ref(), super::CONSUMER_OFFSETS, &options.log)?;
+pub fn consumer_groups(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<Table> {
+    let logs = TopicLogs::open(paths, super::CONSUMER_OFFSETS, &options.log)?;
     let mut table = Table::new(&COLUMNS);
     let mut rows = BTreeMap::new();
     let mut errors = Vec::new();

@@ -38,10 +38,10 @@ static COLUMNS: Struct = Struct::shared(
     ],
 );
 
-/// The offsets that groups have committed, from the `__consumer_offsets` partitions of a data directory, or one of them; sorted by
-/// group, topic and partition.
+/// The offsets that groups have committed, from the `__consumer_offsets` partitions of data directories, or some of them; sorted by
+/// group, topic and partition. `paths`: such as all data directories of a broker.
 ///
-/// `lag` is the log end offset of the partition in the same data directory minus the committed offset; null if the partition is not
+/// `lag` is the log end offset of the partition in these data directories minus the committed offset; null if the partition is not
 /// there, or cannot be read, which is then an `error`. An offset that a transaction commits counts when the transaction is committed;
 /// until then it is the `pending_offset`, the last one if there are several. If damage may have destroyed the transaction's marker, it
 /// stays pending, and `error` says so. A record that is not decodable is a row with an `error`.
@@ -53,9 +53,9 @@ static COLUMNS: Struct = Struct::shared(
 /// # Errors
 /// [`Error::Config`] if the path is not of `__consumer_offsets`; [`Error::Corrupt`] with
 /// [`OnDamage::Raise`](crate::log::OnDamage::Raise); [`Error::Io`].
-pub fn consumer_offsets(path: impl AsRef<Path>, options: &TableOptions) -> Result<Table> {
-    let logs = TopicLogs::open(path.as_ref(), super::CONSUMER_OFFSETS, &options.log)?;
-    let mut ends = LogEnds { directory: logs.directory(), known: HashMap::new() };
+pub fn consumer_offsets(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<Table> {
+    let logs = TopicLogs::open(paths, super::CONSUMER_OFFSETS, &options.log)?;
+    let mut ends = LogEnds { directories: logs.directories.clone(), known: HashMap::new() };
     let mut rows = BTreeMap::new();
     let mut table = Table::new(&COLUMNS);
     let mut errors = Vec::new();
@@ -189,29 +189,39 @@ pub(super) fn unless_zero(value: Value<'static>) -> Value<'static> {
 /// The log start offset and the log end offset of a partition. `None` if it is not there; `Err`, with the cause, if it cannot be read.
 type Ends = std::result::Result<Option<(i64, i64)>, String>;
 
-/// The ends of the logs of a data directory.
+/// The ends of the logs of data directories.
 struct LogEnds {
-    directory: Option<Arc<LogDir>>,
+    directories: Vec<Arc<LogDir>>,
     known: HashMap<String, Ends>,
 }
 
 impl LogEnds {
+    /// The ends in the first directory that has the partition.
     fn find(&mut self, topic: &str, partition: i64) -> Result<Ends> {
-        let Some(directory) = &self.directory else { return Ok(Ok(None)) };
         let name = format!("{topic}-{partition}");
         if let Some(known) = self.known.get(&name) {
             return Ok(known.clone());
         }
-        let read = |log: Log| Ok((log.log_start_offset(), log.log_end_offset()?));
-        let ends = match directory.log(&name).and_then(|log| log.map(read).transpose()) {
-            Ok(ends) => Ok(ends),
-            // a log that is being deleted, or that has no segment yet
-            Err(Error::LogNotFound { found: NotFound::NoSegment | NotFound::NoDirectory, .. }) => Ok(None),
-            Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),
-            // the offsets of the groups are those of another log, which is whole
-            Err(wrong) => Err(wrong.to_string()),
-        };
+        let mut ends = Ok(None);
+        for directory in &self.directories {
+            ends = ends_in(directory, &name)?;
+            if !matches!(ends, Ok(None)) {
+                break;
+            }
+        }
         self.known.insert(name, ends.clone());
         Ok(ends)
+    }
+}
+
+fn ends_in(directory: &Arc<LogDir>, name: &str) -> Result<Ends> {
+    let read = |log: Log| Ok((log.log_start_offset(), log.log_end_offset()?));
+    match directory.log(name).and_then(|log| log.map(read).transpose()) {
+        Ok(ends) => Ok(Ok(ends)),
+        // a log that is being deleted, or that has no segment yet
+        Err(Error::LogNotFound { found: NotFound::NoSegment | NotFound::NoDirectory, .. }) => Ok(Ok(None)),
+        Err(interrupted @ Error::Interrupted(_)) => Err(interrupted),
+        // the offsets of the groups are those of another log, which is whole
+        Err(wrong) => Ok(Err(wrong.to_string())),
     }
 }

@@ -4,6 +4,7 @@ mod arrays;
 mod cluster;
 mod consumer_groups;
 mod consumer_offsets;
+mod coordinator_states;
 mod errors;
 mod group_replay;
 mod members;

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::super::message::Value;
-use super::super::schema::Kind::{Int16, Int32, Int64, Text, Time};
+use super::super::schema::Kind::{Bool, Int16, Int32, Int64, Text, Time};
 use super::super::schema::{Struct, field};
+use super::coordinator_states::CoordinatorStates;
 use super::errors::{LogError, LogErrors};
 use super::table::{Row, Table};
-use super::topic_logs::{TableOptions, damage_text};
+use super::topic_logs::{TableOptions, damage_text, directory_of, distinct};
 use crate::dir::{LogDir, PathKind, classify};
 use crate::error::Result;
 use crate::fs::names::PartitionName;
@@ -28,31 +30,75 @@ static COLUMNS: Struct = Struct::shared(
         field("records", Int64),
         field("start_time", Time),
         field("last_time", Time),
+        field("last_stable_offset", Int64),
+        field("records_behind", Int64),
+        field("transactional_id", Text),
+        field("state", Text),
+        field("timeout_ms", Int32),
+        field("is_hanging", Bool),
         field("error", Text),
     ],
 );
 
-/// The transactions without a marker in the partitions of a data directory, or in one partition, by topic, partition and first offset. The
-/// first of a partition holds back its committed readers; one whose producer is gone is a hanging transaction.
+/// The transactions without a marker in the partitions of data directories, or in single partitions, by topic, partition and first offset.
 ///
-/// `start_time` and `last_time` are the largest timestamps of its first and of its last batch. `error` says if damage after its first
-/// offset may have destroyed its marker: then it may have ended, and its last records may be those of a later transaction. Without filters
-/// every partition is read; `options.topics` selects some, and `options.groups` has no effect. A partition of a data directory that cannot
-/// be opened or read is a row with only an error.
+/// `start_time` and `last_time` are the largest timestamps of its first and of its last batch. The first one of a partition holds back its
+/// committed readers: `last_stable_offset` is its first offset, and `records_behind` are the records at or after it, which they do not get.
 ///
-/// *Cost*: walks the headers of the logs, and does not read the records. *Source*: `ProducerStateManager`; `TransactionsCommand`.
+/// `transactional_id`, `state` and `timeout_ms` are those of its producer in `__transaction_state` of the same directories; null if it has
+/// none there. `is_hanging`: it is older than its timeout (15 minutes if that is not known), and its coordinator does not know that
+/// it is open in this partition, so that no marker will come. Null if it is not known: not all partitions of `__transaction_state` are there.
+///
+/// `error` says if damage after its first offset may have destroyed its marker: then it may have ended, and its last records may be those
+/// of a later transaction. Without filters every partition is read; `options.topics` selects some, and `options.groups` has no effect. A
+/// partition of a data directory that cannot be opened or read is a row with only an error.
+///
+/// *Cost*: walks the headers of the logs, and does not read the records; reads `__transaction_state`. *Source*: `ProducerStateManager`;
+/// `TransactionsCommand`.
 ///
 /// # Errors
 /// As [`Log::open`] and [`Log::scan`].
-pub fn open_transactions(path: impl AsRef<Path>, options: &TableOptions) -> Result<Table> {
-    let mut table = Table::new(&COLUMNS);
-    if classify(path.as_ref())?.kind == PathKind::DataDirectory {
-        let directory = Arc::new(LogDir::open(path, options.log.clone(), &[])?);
+pub fn open_transactions(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<Table> {
+    let mut found = OpenTransactions { table: Table::new(&COLUMNS), logs: Vec::new() };
+    let mut directories = Vec::new();
+    for path in distinct(paths) {
+        if classify(&path)?.kind == PathKind::DataDirectory {
+            let directory = Arc::new(LogDir::open(path, options.log.clone(), &[])?);
+            found.add_directory(Arc::clone(&directory), options)?;
+            directories.push(directory);
+        } else {
+            let log = Log::open(path, options.log.clone())?;
+            directories.extend(directory_of(&log, &options.log));
+            found.add_log(&log, options)?;
+        }
+    }
+    if found.logs.iter().any(|log| !log.open.is_empty()) {
+        found.join(&CoordinatorStates::read(&directories, options)?);
+    }
+    Ok(found.table)
+}
+
+/// The open transactions of the logs so far.
+struct OpenTransactions {
+    /// Damage, and rows that have only an error.
+    table: Table,
+    logs: Vec<OfLog>,
+}
+
+/// The open transactions of a log, by their first offset.
+struct OfLog {
+    topic: Option<String>,
+    partition: Option<i32>,
+    open: Vec<OpenTransaction>,
+}
+
+impl OpenTransactions {
+    fn add_directory(&mut self, directory: Arc<LogDir>, options: &TableOptions) -> Result<()> {
         for (PartitionName { topic, partition, .. }, opened) in
             directory.named_logs(options.topics.as_deref())
         {
             let unread = match opened {
-                Ok(log) => match add_log(&mut table, &log, options) {
+                Ok(log) => match self.add_log(&log, options) {
                     Ok(()) => continue,
                     Err(error) if error.is_unreadable() => error,
                     Err(error) => return Err(error),
@@ -61,12 +107,22 @@ pub fn open_transactions(path: impl AsRef<Path>, options: &TableOptions) -> Resu
                 Err(error) => error,
             };
             let error = LogError { offset: None, text: unread.to_string() };
-            table.push(error_row(Some(&topic), Some(partition), &error));
+            self.table.push(error_row(Some(&topic), Some(partition), &error));
         }
-    } else {
-        add_log(&mut table, &Log::open(path, options.log.clone())?, options)?;
+        Ok(())
     }
-    Ok(table)
+
+    /// Adds the rows of the transactions, before those of errors.
+    fn join(&mut self, states: &CoordinatorStates) {
+        let mut table = Table::new(&COLUMNS);
+        let now = system_time();
+        self.logs.sort_by(|one, other| (&one.topic, one.partition).cmp(&(&other.topic, other.partition)));
+        for log in &self.logs {
+            table.extend(log.open.iter().map(|open| log.row(open, states, now)));
+        }
+        table.append(std::mem::replace(&mut self.table, Table::new(&COLUMNS)));
+        self.table = table;
+    }
 }
 
 #[derive(Debug)]
@@ -74,62 +130,100 @@ struct OpenTransaction {
     first: BatchHeader,
     last: BatchHeader,
     records: i64,
+    /// The records of all producers from its first one on.
+    behind: i64,
     /// Damage that may have destroyed its marker: the first offset that may be missing.
     damage: Option<i64>,
 }
 
-fn add_log(table: &mut Table, log: &Log, options: &TableOptions) -> Result<()> {
-    let mut open: HashMap<i64, OpenTransaction> = HashMap::new();
-    let mut errors = LogErrors::default();
-    let scan = ScanOptions { batches_only: true, on_damage: options.on_damage, ..ScanOptions::default() };
-    let mut known = 0;
-    let mut scan = log.scan(scan)?;
-    loop {
-        let step = scan.next_step()?;
-        for range in scan.damaged_ranges().iter().skip(known) {
-            for open in open.values_mut() {
-                open.damage = Some(range.start_offset);
+impl OpenTransactions {
+    fn add_log(&mut self, log: &Log, options: &TableOptions) -> Result<()> {
+        let mut open: HashMap<i64, OpenTransaction> = HashMap::new();
+        let mut errors = LogErrors::default();
+        let scan = ScanOptions { batches_only: true, on_damage: options.on_damage, ..ScanOptions::default() };
+        let mut known = 0;
+        let mut scan = log.scan(scan)?;
+        loop {
+            let step = scan.next_step()?;
+            for range in scan.damaged_ranges().iter().skip(known) {
+                for open in open.values_mut() {
+                    open.damage = Some(range.start_offset);
+                }
+                if options.on_damage == OnDamage::Report {
+                    errors.add(range.start_offset, damage_text(range));
+                }
             }
-            if options.on_damage == OnDamage::Report {
-                errors.add(range.start_offset, damage_text(range));
+            known = scan.damaged_ranges().len();
+            match step {
+                Some(ScanStep::Batch(batch)) => add_batch(&mut open, batch.header),
+                Some(ScanStep::DamagedRange(_)) => {}
+                None => break,
             }
         }
-        known = scan.damaged_ranges().len();
-        match step {
-            Some(ScanStep::Batch(batch)) => add_batch(&mut open, batch.header),
-            Some(ScanStep::DamagedRange(_)) => {}
-            None => break,
-        }
+        self.table.add_damage(scan.damaged_ranges().to_vec());
+        let mut open: Vec<_> = open.into_values().collect();
+        open.sort_by_key(|open| open.first.base_offset);
+        self.table.extend(errors.into_iter().map(|error| error_row(log.topic(), log.partition(), &error)));
+        self.logs.push(OfLog { topic: log.topic().map(str::to_owned), partition: log.partition(), open });
+        Ok(())
     }
-    table.add_damage(scan.damaged_ranges().to_vec());
-    let mut open: Vec<_> = open.into_values().collect();
-    open.sort_by_key(|open| open.first.base_offset);
-    for OpenTransaction { first, last, records, damage } in open {
+}
+
+impl OfLog {
+    fn row(&self, open: &OpenTransaction, states: &CoordinatorStates, now: i64) -> Row {
+        let OpenTransaction { first, last, records, damage, .. } = open;
         let time = |time: i64| if time < 0 { Value::Null } else { Value::Number(time) };
+        let holding = self.open.first();
+        let state = states.of(first.producer_id);
+        let of_state = |name| state.and_then(|state| state.get(name)).cloned().unwrap_or(Value::Null);
+        let is_hanging = match (&self.topic, self.partition, damage) {
+            (Some(topic), Some(partition), None) if last.max_timestamp >= 0 => states.is_hanging(
+                first.producer_id,
+                topic,
+                partition.into(),
+                now.saturating_sub(last.max_timestamp),
+            ),
+            _ => None,
+        };
         let error = damage
             .map(|offset| format!("it may have ended: its marker may be in the damage at offset {offset}"));
-        table.push(vec![
-            topic_value(log.topic()),
-            partition_value(log.partition()),
+        vec![
+            topic_value(self.topic.as_deref()),
+            partition_value(self.partition),
             Value::Number(first.producer_id),
             Value::Number(last.producer_epoch.into()),
             Value::Number(first.base_offset),
             Value::Number(last.last_offset),
-            Value::Number(records),
+            Value::Number(*records),
             time(first.max_timestamp),
             time(last.max_timestamp),
+            holding.map_or(Value::Null, |holding| Value::Number(holding.first.base_offset)),
+            holding.map_or(Value::Null, |holding| Value::Number(holding.behind)),
+            of_state("transactional_id"),
+            of_state("state"),
+            of_state("timeout_ms"),
+            is_hanging.map_or(Value::Null, Value::Bool),
             error.map_or(Value::Null, |error| Value::Text(error.into())),
-        ]);
+        ]
     }
-    table.extend(errors.into_iter().map(|error| error_row(log.topic(), log.partition(), &error)));
-    Ok(())
+}
+
+/// The time of the system clock, ms since the epoch.
+fn system_time() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn add_batch(open: &mut HashMap<i64, OpenTransaction>, header: BatchHeader) {
+    let count = i64::from(header.count.unwrap_or(0));
+    if !header.is_control() {
+        for open in open.values_mut() {
+            open.behind = open.behind.saturating_add(count);
+        }
+    }
     if !header.is_transactional() {
         return;
     }
-    let count = i64::from(header.count.unwrap_or(0));
     if header.is_control() {
         // compaction may have removed the marker of a control batch
         if count > 0 {
@@ -141,8 +235,12 @@ fn add_batch(open: &mut HashMap<i64, OpenTransaction>, header: BatchHeader) {
         first: header,
         last: header,
         records: 0,
+        behind: 0,
         damage: None,
     });
+    if open.records == 0 {
+        open.behind = count;
+    }
     open.last = header;
     open.records = open.records.saturating_add(count);
 }

@@ -44,8 +44,18 @@ impl Table {
         }
     }
 
+    /// Adds the rows and the damage of a table with the same columns.
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.rows.append(&mut other.rows);
+        self.damaged_ranges.append(&mut other.damaged_ranges);
+    }
+
     pub(super) fn add_damage(&mut self, ranges: Vec<DamagedRange>) {
         self.damaged_ranges.extend(ranges);
+    }
+
+    pub(super) fn messages(&self) -> &[Message<'static>] {
+        &self.rows
     }
 
     /// The number of rows.

@@ -1,6 +1,7 @@
 //! The logs of an internal topic, and their records.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::errors::LogErrors;
@@ -8,6 +9,7 @@ use crate::dir::{LogDir, PathKind, classify};
 use crate::error::{Error, Result};
 use crate::log::{DamagedRange, Log, LogOptions, OnDamage, ScanOptions, ScanStep};
 use crate::record::{BatchHeader, RecordRef};
+use crate::types::{is_or_are, offsets_in_words};
 
 /// How a table is read.
 #[derive(Debug, Clone, Default)]
@@ -32,59 +34,75 @@ impl TableOptions {
     }
 }
 
-/// The partitions of a topic in a data directory, or one of them.
-pub(super) enum TopicLogs {
-    /// All partitions of the topic.
-    Directory { directory: Arc<LogDir>, topic: &'static str },
-    /// One of them, and its data directory: the partition may be a copy without one.
-    Log { log: Log, directory: Option<Arc<LogDir>> },
+/// The partitions of a topic in data directories, or some of them.
+pub(super) struct TopicLogs {
+    places: Vec<Place>,
+    topic: &'static str,
+    /// The data directories that were given, also those without a partition of the topic, and those of single partitions.
+    pub(super) directories: Vec<Arc<LogDir>>,
+}
+
+enum Place {
+    /// All partitions of the topic in a data directory.
+    Directory(Arc<LogDir>),
+    /// One partition, which may be a copy outside of a data directory.
+    Log(Log),
 }
 
 impl TopicLogs {
-    /// Finds the logs of `topic` at a data directory or a partition directory.
+    /// Finds the logs of `topic` at data directories, such as all of a broker's, or partition directories.
     ///
     /// # Errors
-    /// [`Error::Config`] if the path is a partition of another topic, or a data directory without one of this topic; as
+    /// [`Error::Config`] if a path is a partition of another topic, or no data directory has one of this topic; as
     /// [`Log::open`] and [`LogDir::open`].
-    pub(super) fn open(path: &Path, topic: &'static str, options: &LogOptions) -> Result<Self> {
+    pub(super) fn open(
+        paths: &[impl AsRef<Path>],
+        topic: &'static str,
+        options: &LogOptions,
+    ) -> Result<Self> {
         let wrong = |found: String| {
             let expected = format!("a partition directory of {topic}, or a data directory with one");
-            Err(Error::config("path", expected, found))
+            Error::config("path", expected, found)
         };
-        if classify(path)?.kind == PathKind::DataDirectory {
-            let directory = Arc::new(LogDir::open(path, options.clone(), &[])?);
-            if !directory.partitions().values().any(|partition| partition.topic == topic) {
-                return wrong(format!("{}, which has none", directory.path().display()));
+        let mut found = Self { places: Vec::new(), topic, directories: Vec::new() };
+        for path in distinct(paths) {
+            if classify(&path)?.kind == PathKind::DataDirectory {
+                let directory = Arc::new(LogDir::open(&path, options.clone(), &[])?);
+                if directory.partitions().values().any(|partition| partition.topic == topic) {
+                    found.places.push(Place::Directory(Arc::clone(&directory)));
+                }
+                found.directories.push(directory);
+                continue;
             }
-            return Ok(Self::Directory { directory, topic });
+            let log = Log::open(&path, options.clone())?;
+            if log.topic().is_some_and(|found| found != topic) {
+                return Err(wrong(log.path().display().to_string()));
+            }
+            found.directories.extend(directory_of(&log, options));
+            found.places.push(Place::Log(log));
         }
-        let log = Log::open(path, options.clone())?;
-        if log.topic().is_some_and(|found| found != topic) {
-            return wrong(format!("{}", log.path().display()));
+        if found.places.is_empty() {
+            let paths: Vec<_> = paths.iter().map(|path| path.as_ref().display().to_string()).collect();
+            return Err(wrong(format!("{}, which has none", paths.join(", "))));
         }
-        let directory = log
-            .path()
-            .parent()
-            .filter(|parent| classify(parent).is_ok_and(|parent| parent.kind == PathKind::DataDirectory))
-            .and_then(|parent| LogDir::open(parent, options.clone(), &[]).ok());
-        Ok(Self::Log { log, directory: directory.map(Arc::new) })
+        Ok(found)
     }
 
-    /// The data directory of the logs, if there is one.
-    pub(super) fn directory(&self) -> Option<Arc<LogDir>> {
-        match self {
-            Self::Directory { directory, .. } => Some(Arc::clone(directory)),
-            Self::Log { directory, .. } => directory.clone(),
-        }
-    }
-
-    /// The first log; `None` if it has no segment yet.
-    pub(super) fn first(self) -> Result<Option<Log>> {
-        match self {
-            Self::Directory { directory, topic } => {
-                directory.logs(Some(&[topic.to_owned()])).next().transpose()
+    /// The only log; `None` if it has no segment yet.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if there are several; as [`Log::open`].
+    pub(super) fn only(self) -> Result<Option<Log>> {
+        match <[Place; 1]>::try_from(self.places) {
+            Ok([Place::Directory(directory)]) => {
+                directory.logs(Some(&[self.topic.to_owned()])).next().transpose()
             }
-            Self::Log { log, .. } => Ok(Some(log)),
+            Ok([Place::Log(log)]) => Ok(Some(log)),
+            Err(places) => {
+                let paths: Vec<_> = places.iter().map(|place| place.path().display().to_string()).collect();
+                let expected = format!("one directory with a partition of {}", self.topic);
+                Err(Error::config("path", expected, paths.join(", ")))
+            }
         }
     }
 
@@ -95,13 +113,40 @@ impl TopicLogs {
         errors: &mut LogErrors,
         mut read: impl FnMut(&Log) -> Result<()>,
     ) -> Result<()> {
-        match self {
-            Self::Directory { directory, topic } => {
-                for_each_log(directory, Some(&[topic.to_owned()]), options, errors, read)
+        for place in self.places {
+            match place {
+                Place::Directory(directory) => {
+                    for_each_log(directory, Some(&[self.topic.to_owned()]), options, errors, &mut read)?;
+                }
+                Place::Log(log) => read(&log)?,
             }
-            Self::Log { log, .. } => read(&log),
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Directory(directory) => directory.path(),
+            Self::Log(log) => log.path(),
         }
     }
+}
+
+/// Each path once, also if it was given in two ways.
+pub(super) fn distinct(paths: &[impl AsRef<Path>]) -> Vec<PathBuf> {
+    let mut known = HashSet::new();
+    let paths = paths.iter().map(|path| path.as_ref().to_owned());
+    // a path that cannot be resolved has an error when it is opened
+    paths.filter(|path| known.insert(path.canonicalize().unwrap_or_else(|_| path.clone()))).collect()
+}
+
+/// The data directory that a log is in, if it is in one.
+pub(super) fn directory_of(log: &Log, options: &LogOptions) -> Option<Arc<LogDir>> {
+    let parent = log.path().parent()?;
+    let is_directory = classify(parent).is_ok_and(|parent| parent.kind == PathKind::DataDirectory);
+    is_directory.then(|| LogDir::open(parent, options.clone(), &[]).ok().map(Arc::new))?
 }
 
 /// Calls a function for each log of a data directory. Each is opened when it is read, so that what it lists is not outdated under a live
@@ -203,8 +248,5 @@ pub(super) fn damage_text(range: &DamagedRange) -> String {
 
 /// Missing offsets as the text of an error. The end is exclusive.
 pub(super) fn missing_text(start: i64, end: i64) -> String {
-    match end.saturating_sub(1) {
-        last if last <= start => format!("offset {start} is missing in the log"),
-        last => format!("the offsets {start} to {last} are missing in the log"),
-    }
+    format!("{} {} missing in the log", offsets_in_words(start, Some(end)), is_or_are(start, end))
 }

@@ -53,7 +53,7 @@ const STATES: [&str; 8] = [
     "PrepareEpochFence",
 ];
 
-/// The transactional ids of the `__transaction_state` partitions of a data directory, or of one of them, sorted by id, each with the state of
+/// The transactional ids of the `__transaction_state` partitions of data directories, or of some of them, sorted by id, each with the state of
 /// its last transaction. A record that is not decodable is a row with an `error`.
 ///
 /// *Source*: `TransactionStateManager.loadTransactionMetadata`.
@@ -61,8 +61,8 @@ const STATES: [&str; 8] = [
 /// # Errors
 /// [`Error::Config`](crate::Error::Config) if the path is not of `__transaction_state`; otherwise as
 /// [`consumer_offsets`](super::consumer_offsets()).
-pub fn transactions(path: impl AsRef<Path>, options: &TableOptions) -> Result<Table> {
-    let logs = TopicLogs::open(path.as_ref(), super::TRANSACTION_STATE, &options.log)?;
+pub fn transactions(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<Table> {
+    let logs = TopicLogs::open(paths, super::TRANSACTION_STATE, &options.log)?;
     let mut table = Table::new(&COLUMNS);
     let mut rows = BTreeMap::new();
     let mut error_rows = Vec::new();

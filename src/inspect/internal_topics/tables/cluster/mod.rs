@@ -80,8 +80,8 @@ impl ClusterMetadata {
     }
 }
 
-/// Reads the metadata of a cluster: from the last whole snapshot and the log after it. The path is a data directory with
-/// `__cluster_metadata-0`, this partition directory, or a snapshot (`.checkpoint`), which is then read alone.
+/// Reads the metadata of a cluster: from the last whole snapshot and the log after it. The paths are data directories, one of
+/// them with `__cluster_metadata-0`; or one path is this partition directory, or a snapshot (`.checkpoint`), which is then read alone.
 ///
 /// `options.topics` selects rows of topics, partitions and configs; `options.groups` has no effect.
 ///
@@ -96,13 +96,14 @@ impl ClusterMetadata {
 ///
 /// # Errors
 /// [`Error::Config`] if the path is none of these; [`Error::Corrupt`]; [`Error::Io`].
-pub fn metadata(path: impl AsRef<Path>, options: &TableOptions) -> Result<ClusterMetadata> {
-    if let Some(snapshot) = Snapshot::at(path.as_ref())? {
+pub fn metadata(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<ClusterMetadata> {
+    let single = if let [path] = paths { Snapshot::at(path.as_ref())? } else { None };
+    if let Some(snapshot) = single {
         let mut state = State::default();
         snapshot.read(&mut state)?;
         return Ok(state.tables(snapshot.end_offset.unwrap_or(0), Some(&snapshot), options));
     }
-    let log = TopicLogs::open(path.as_ref(), CLUSTER_METADATA, &options.log)?.first()?;
+    let log = TopicLogs::open(paths, CLUSTER_METADATA, &options.log)?.only()?;
     let Some(log) = log else {
         return Err(Error::config("path", "a __cluster_metadata-0 with records", "one without a segment"));
     };

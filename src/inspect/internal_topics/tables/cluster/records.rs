@@ -35,8 +35,8 @@ static COLUMNS: Struct = Struct::shared(
 ///
 /// # Errors
 /// As [`metadata`](super::metadata()).
-pub fn metadata_records(path: impl AsRef<Path>, options: &TableOptions) -> Result<Table> {
-    let log = TopicLogs::open(path.as_ref(), CLUSTER_METADATA, &options.log)?.first()?;
+pub fn metadata_records(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<Table> {
+    let log = TopicLogs::open(paths, CLUSTER_METADATA, &options.log)?.only()?;
     let mut table = Table::new(&COLUMNS);
     let Some(log) = log else { return Ok(table) };
     let mut rows = Vec::new();
