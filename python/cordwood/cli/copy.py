@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 import cordwood
-from cordwood import ConfigError, CopyReport
+from cordwood import ConfigError, CopyReport, Log
+from cordwood.cli.damage import damage_in_words
 from cordwood.cli.exit_codes import UsageError
-from cordwood.cli.moment import parse_time
+from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
 from cordwood.cli.terminal import print_json, print_text
@@ -72,8 +73,8 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
                 destination,
                 start_offset=start_offset,
                 end_offset=end_offset,
-                start_time=start_time,
-                end_time=end_time,
+                start_time=with_unit(start_time),
+                end_time=with_unit(end_time),
                 on_damage="skip" if on_damage == "skip" else "raise",
                 hard_links=link,
                 topics=topic,
@@ -90,10 +91,11 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
                 )
                 raise UsageError(f"destination: expected {error.expected}, found {error.found}{words}") from None
         raise
+    bounds = {"start_offset": start_offset, "end_offset": end_offset, "start_time": start_time, "end_time": end_time}
     if json:
         print_json(_document(report))
     else:
-        _say(report, start_offset, end_offset)
+        _say(report, bounds)
     if report.damaged_ranges:
         raise typer.Exit(1)
 
@@ -127,7 +129,7 @@ def _document(report: CopyReport) -> dict[str, object]:
     }
 
 
-def _say(report: CopyReport, start_offset: int | None, end_offset: int | None) -> None:
+def _say(report: CopyReport, bounds: dict[str, int | None]) -> None:
     for partition in report.partitions or [report]:
         offsets = f"offsets {partition.start_offset} to {partition.end_offset}"
         size = f"{several(len(partition.segments), 'segment')}, {bytes_in_words(partition.bytes)}"
@@ -135,27 +137,36 @@ def _say(report: CopyReport, start_offset: int | None, end_offset: int | None) -
         is_old = partition.bytes > 0 and partition.bytes_written == 0 and not partition.linked
         word = "is a complete copy" if is_old else "copied"
         print_text(f"{partition.path}: {word}: {offsets}, {size}{linked}")
-        _say_widened(partition, start_offset, end_offset)
+        if _is_widened(partition, **bounds):
+            print_text("the range was widened to whole batches")
         if partition.open_transactions:
             print_text(
                 f"{several(partition.open_transactions, 'transaction')} open at its end: committed readers "
                 "do not see the records"
             )
         for damaged in partition.damaged_ranges:
-            end = "the end" if damaged.end_offset is None else f"offset {damaged.end_offset}"
-            print_text(
-                f"left out: {Path(damaged.file).name}, bytes {damaged.start_position} to {damaged.end_position}, "
-                f"offset {damaged.start_offset} to {end}: {damaged.reason}"
-            )
+            print_text(damage_in_words(damaged))
         for warning in partition.warnings:
             print_text(f"warning: {warning}")
 
 
-def _say_widened(partition: CopyReport, start_offset: int | None, end_offset: int | None) -> None:
-    """Say that batches are copied whole, if the range begins or ends inside one."""
-    begins_before = (
-        start_offset is not None and partition.start_offset is not None and (partition.start_offset < start_offset)
-    )
-    ends_after = end_offset is not None and partition.end_offset is not None and partition.end_offset > end_offset
-    if begins_before or ends_after:
-        print_text("the range was widened to whole batches")
+def _is_widened(
+    partition: CopyReport,
+    *,
+    start_offset: int | None,
+    end_offset: int | None,
+    start_time: int | None,
+    end_time: int | None,
+) -> bool:
+    """Return whether the copy has records outside of the range, because batches are copied whole."""
+    if partition.start_offset is None or partition.end_offset is None:
+        return False
+    if (start_offset is not None and partition.start_offset < start_offset) or (
+        end_offset is not None and partition.end_offset > end_offset
+    ):
+        return True
+    if start_time is None and end_time is None:
+        return False
+    copied = Log(partition.path).scan(on_damage="skip")
+    inside = Log(partition.path).scan(start_time=with_unit(start_time), end_time=with_unit(end_time), on_damage="skip")
+    return inside.count() < copied.count()

@@ -15,9 +15,13 @@ __all__ = ["groups"]
 
 
 def groups(  # noqa: PLR0913, PLR0917  (a command's options)
-    path: Annotated[
-        Path,
-        Argument(parser=parse_path, help="A data directory, or a partition of __consumer_offsets."),
+    paths: Annotated[
+        list[Path],
+        Argument(
+            parser=parse_path,
+            metavar="PATH…",
+            help="Data directories, such as all of a broker, or partitions of __consumer_offsets.",
+        ),
     ],
     group: Annotated[list[str] | None, Option(help="Only this group. Can be repeated.")] = None,
     topic: Annotated[list[str] | None, Option(help="Only this topic. Can be repeated.")] = None,
@@ -35,22 +39,23 @@ def groups(  # noqa: PLR0913, PLR0917  (a command's options)
     cordwood groups /var/lib/kafka                               group, topic, partition, offset, end, lag
     cordwood groups /var/lib/kafka --group billing --topic orders
     cordwood groups /var/lib/kafka --members                     state and members of each group
+    cordwood groups /disk1/kafka /disk2/kafka                    of a broker with several data directories
     cordwood groups /var/lib/kafka --json | jq 'select(.lag > 1000)'
 
-    The lag is the distance to the end of the partition in the same data directory, and empty if it is not there.
+    The lag is the distance to the end of the partition in these data directories, and empty if it is not there.
     An offset that a transaction commits counts when the transaction is committed; until then it is "pending".
     The exit code is 1 if nothing is found, or if a row has an error: a record that is not decodable, a transaction
     whose outcome damage may have destroyed, a log that cannot be read for its lag.
     """  # noqa: D301
     if members and topic:
         raise UsageError("--topic has no effect with --members: leave one of them out")
-    with elapsed(f"reading {path}"):
+    with elapsed(f"reading {' '.join(map(str, paths))}"):
         if members:
-            table, shown = cordwood.consumer_groups(path, groups=group, on_damage=on_damage), _GROUPS
+            table, shown = cordwood.consumer_groups(paths, groups=group, on_damage=on_damage), _GROUPS
         else:
-            table = cordwood.consumer_offsets(path, groups=group, topics=topic, on_damage=on_damage)
+            table = cordwood.consumer_offsets(paths, groups=group, topics=topic, on_damage=on_damage)
             shown = _OFFSETS
-    write(table, shown, path=path, json_lines=json, output_format=output_format, output=output)
+    write(table, shown, paths=paths, json_lines=json, output_format=output_format, output=output)
 
 
 def _number(number: int | None) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 
 import cordwood
-from cordwood import ConfigError, CordwoodError, Log, LogDir, LogNotFoundError, Segment
+from cordwood import CordwoodError, Log, LogDir, LogNotFoundError, Segment, classify
 from cordwood._core import _partition_parts
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
 from cordwood.cli.log_warnings import silent_log
@@ -163,11 +163,10 @@ def _is_without_segment(error: Exception) -> bool:
 
 def _data_directory(path: Path, *, is_all: bool) -> LogDir | None:
     """Open a data directory; `None` if it has no partitions, or is a partition directory itself."""
-    try:
-        return LogDir(path, include=["delete", "future", "stray"] if is_all else None) or None
-    except ConfigError:
-        # a partition directory without a segment
+    if classify(path).kind == "partition":
+        # without a segment
         return None
+    return LogDir(path, include=["delete", "future", "stray"] if is_all else None) or None
 
 
 def _partitions(
@@ -364,6 +363,8 @@ def _largest_timestamp(segment: Segment) -> int | str | None:
         largest = segment.largest_record_timestamp
     except CordwoodError:
         return "damaged"
+    except OSError:
+        return "not readable"
     # not the file's modification time: a copy may have another one
     return None if largest < 0 else largest
 
@@ -375,6 +376,8 @@ def _entries(
         index = open_index()
     except CordwoodError:
         return "damaged"
+    except OSError:
+        return "not readable"
     return None if index is None else index.entries
 
 

@@ -1,7 +1,7 @@
 """`cordwood metadata`: topics, partitions, brokers and settings of a cluster, from `__cluster_metadata`."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import cordwood
 from cordwood import Table
@@ -41,14 +41,14 @@ Name = Literal[
 
 
 def metadata(  # noqa: PLR0913, PLR0917  (a command's options)
-    path: Annotated[
-        Path,
+    words: Annotated[
+        list[str],
         Argument(
-            parser=parse_path,
-            help="A data directory with __cluster_metadata-0, this partition directory, or a snapshot.",
+            metavar="PATH… [TABLE]",
+            help="Data directories, one with __cluster_metadata-0, or this partition directory, or a snapshot; and the "
+            "table, by default topics.",
         ),
     ],
-    name: Annotated[Name, Argument(metavar="TABLE", help="topics by default.")] = "topics",
     topic: Annotated[
         list[str] | None, Option(help="Of topics, partitions and configs: only this topic. Can be repeated.")
     ] = None,
@@ -73,20 +73,32 @@ def metadata(  # noqa: PLR0913, PLR0917  (a command's options)
     The exit code is 1 if the table is empty, or may be wrong: errors are records that are missing, not decodable, or
     that contradict the ones before them.
     """  # noqa: D301
+    paths, name = _paths_and_table(words)
     if topic and name not in _TOPIC_COLUMNS:
         raise UsageError(f"--topic selects rows of {', '.join(_TOPIC_COLUMNS)}, not of {name}")
     remarks: list[str] = []
-    with elapsed(f"reading {path}"):
+    with elapsed(f"reading {' '.join(map(str, paths))}"):
         if name == "records":
-            table = cordwood.metadata_records(path, on_damage=on_damage)
+            table = cordwood.metadata_records(paths, on_damage=on_damage)
         else:
-            found = cordwood.metadata(path, on_damage=on_damage, topics=topic)
+            found = cordwood.metadata(paths, on_damage=on_damage, topics=topic)
             table = getattr(found, name)
             remarks = [] if name == "errors" else _remarks(found.errors)
     shown = _shown(table, name)
     if topic:
         shown = shown._replace(nothing=f"the metadata has no {name} of a topic named {' or '.join(topic)}")
-    write(table, shown, path=path, json_lines=json, output_format=output_format, output=output, remarks=remarks)
+    write(table, shown, paths=paths, json_lines=json, output_format=output_format, output=output, remarks=remarks)
+
+
+def _paths_and_table(words: list[str]) -> tuple[list[Path], str]:
+    """Return the paths, and the table, which is the last of several words if it is the name of one."""
+    tables = get_args(Name)
+    *rest, last = words
+    if rest and last in tables:
+        return [parse_path(word) for word in rest], last
+    if rest and not Path(last).exists():
+        raise UsageError(f"expected a path or a table ({', '.join(tables)}), found {last!r}")
+    return [parse_path(word) for word in words], "topics"
 
 
 def _remarks(errors: Table) -> list[str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from cordwood import Table
+from cordwood.cli.damage import damage_in_words
 from cordwood.cli.declared import Option
 from cordwood.cli.exit_codes import FailedError, NothingFoundError, UsageError, say
 from cordwood.cli.formats import Format, csv_line, format_of, json_line, write_batches, write_lines
@@ -66,7 +67,7 @@ def write(  # noqa: PLR0913  (the options of a command)
     table: Table,
     shown: Shown,
     *,
-    path: Path,
+    paths: Sequence[Path],
     json_lines: bool,
     output_format: Format | None,
     output: Path | None,
@@ -83,11 +84,11 @@ def write(  # noqa: PLR0913  (the options of a command)
         print_table(shown.title(rows), shown.columns, [shown.row(row) for row in rows])
     elif rows:
         with dropping_unread():
-            _write_file(table, rows, path, "jsonl" if json_lines else output_format, output)
+            _write_file(table, rows, paths, "jsonl" if json_lines else output_format, output)
     wrong = sum(row.get("error") is not None for row in rows)
     damaged = table.damaged_ranges
     for damage in damaged[:MOST_MESSAGES]:
-        say(f"left out {damage.file}, bytes {damage.start_position} to {damage.end_position}: {damage.reason}")
+        say(damage_in_words(damage))
     if len(damaged) > MOST_MESSAGES:
         say(f"left out {several(len(damaged) - MOST_MESSAGES, 'more damaged range')}")
     if wrong:
@@ -101,9 +102,9 @@ def write(  # noqa: PLR0913  (the options of a command)
 
 
 def _write_file(
-    table: Table, rows: list[dict[str, Any]], path: Path, output_format: Format | None, output: Path | None
+    table: Table, rows: list[dict[str, Any]], paths: Sequence[Path], output_format: Format | None, output: Path | None
 ) -> None:
-    target = output_of(output, str(path.absolute()))
+    target = output_of(output, *(str(path.absolute()) for path in paths))
     chosen = format_of(target.path, output_format)
     is_text = chosen in {"jsonl", "csv"}
     arrow = None if is_text else table.to_arrow()

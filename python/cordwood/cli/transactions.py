@@ -29,7 +29,14 @@ _TOPIC = "__transaction_state"
 
 
 def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
-    path: Annotated[Path, Argument(parser=parse_path, help="A data directory or a partition directory.")],
+    paths: Annotated[
+        list[Path],
+        Argument(
+            parser=parse_path,
+            metavar="PATH…",
+            help="Data directories, such as all of a broker, or partition directories.",
+        ),
+    ],
     transactional_id: Annotated[
         list[str] | None, Option("--id", help="Only this transactional id. Can be repeated.")
     ] = None,
@@ -60,12 +67,14 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
 
     Of a partition of another topic than __transaction_state, the open transactions are listed without --open, and
     those whose records were all deleted are named after them.
-    A transaction that is open in a log, but whose id has no transaction in __transaction_state, hangs.
+    A transaction hangs that is older than its timeout (15 minutes if that is not known) and that its coordinator, in
+    __transaction_state, does not know to be open in this partition: no marker will come. The column is empty if not all
+    partitions of __transaction_state are in these data directories.
     If damage may have destroyed the marker of an open transaction, its notes say so, and the exit code is 1. It is also
     1 if a partition cannot be read: the others are listed.
     """  # noqa: D301
-    partition = cordwood.classify(path).topic
-    is_open = open_ or abort is not None or partition not in {None, _TOPIC}
+    named = [cordwood.classify(path).topic for path in paths]
+    is_open = open_ or abort is not None or not {None, _TOPIC}.issuperset(named)
     if is_open and transactional_id:
         raise UsageError("--id is for the ids in __transaction_state, which other logs do not have: leave out --id")
     if yes and abort is None:
@@ -73,25 +82,33 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
     if abort is not None:
         if topic or output_format is not None or output is not None:
             raise UsageError("--abort is for one partition and prints no table: leave out --topic, --format and -o")
-        _abort(path, abort, yes=yes, json=json)
+        if len(paths) > 1:
+            raise UsageError("--abort is for one partition: give one partition directory")
+        _abort(paths[0], abort, yes=yes, json=json)
         return
     if topic and not is_open:
         raise UsageError("--topic has an effect only with --open")
-    if topic and partition is None:
-        topics = sorted(cordwood.LogDir(path).topics)
-        unknown = next((name for name in topic if name not in topics), None)
-        if unknown is not None:
-            raise NothingFoundError(f"{path} has no topic {unknown!r}; there are {', '.join(topics) or 'none'}")
-    with elapsed(f"reading {path}"):
+    if topic and None in named:
+        _check_topics(topic, [path for path, of_path in zip(paths, named, strict=True) if of_path is None])
+    with elapsed(f"reading {' '.join(map(str, paths))}"):
         if is_open:
-            table, shown = cordwood.open_transactions(path, topics=topic, on_damage=on_damage), _OPEN
-            deleted = _deleted_if_known(path, table) if partition is not None else []
+            table, shown = cordwood.open_transactions(paths, topics=topic, on_damage=on_damage), _OPEN
+            is_partition = len(paths) == 1 and named[0] is not None
+            deleted = _deleted_if_known(paths[0], table) if is_partition else []
         else:
-            table = cordwood.transactions(path, transactional_ids=transactional_id, on_damage=on_damage)
+            table = cordwood.transactions(paths, transactional_ids=transactional_id, on_damage=on_damage)
             shown, deleted = _IDS, []
     _say_deleted(deleted)
     remarks = _unread(table) if is_open else []
-    write(table, shown, path=path, json_lines=json, output_format=output_format, output=output, remarks=remarks)
+    write(table, shown, paths=paths, json_lines=json, output_format=output_format, output=output, remarks=remarks)
+
+
+def _check_topics(topics: list[str], directories: list[Path]) -> None:
+    known = sorted({name for directory in directories for name in cordwood.LogDir(directory).topics})
+    unknown = next((name for name in topics if name not in known), None)
+    if unknown is not None:
+        where = ", ".join(map(str, directories))
+        raise NothingFoundError(f"{where}: no topic {unknown!r}; there are {', '.join(known) or 'none'}")
 
 
 def _abort(path: Path, producer_id: int, *, yes: bool, json: bool) -> None:
@@ -199,6 +216,10 @@ def _open_row(row: dict[str, Any]) -> list[str]:
         *(_text(row[name]) for name in names),
         time_in_words(row["start_time"]),
         _age(row["start_time"]),
+        _text(row["transactional_id"]),
+        _text(row["state"]),
+        *(_text(row[name]) for name in ("last_stable_offset", "records_behind")),
+        {None: "", True: "yes", False: "no"}[row["is_hanging"]],
         row["error"] or "",
     ]
 
@@ -234,6 +255,11 @@ _OPEN = Shown(
         ("records", "right"),
         ("first batch", "left"),
         ("age", "right"),
+        ("transactional id", "left"),
+        ("state", "left"),
+        ("LSO", "right"),
+        ("behind it", "right"),
+        ("hangs", "left"),
         ("notes", "text"),
     ],
     row=_open_row,

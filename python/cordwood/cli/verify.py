@@ -140,7 +140,9 @@ def _summary_fields(found: Verification) -> dict[str, object]:
 
 def _summary(found: Verification) -> str:
     counts = _counts(found)
-    words = "intact" if found.is_intact else "damaged"
+    errors = {finding.code for finding in found.findings if finding.severity == "error"}
+    # a file without permission may be intact
+    words = "intact" if found.is_intact else "not readable" if errors == {"unreadable"} else "damaged"
     listed = [several(counts[severity], severity) for severity in ("error", "warning") if counts[severity]]
     listed += [several(counts["info"], "note")] if counts["info"] else []
     checked = (

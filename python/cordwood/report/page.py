@@ -9,6 +9,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from cordwood import __version__
+from cordwood._core import _offsets_in_words
 from cordwood.quantities import bytes_in_words, several
 from cordwood.report.axes import style
 from cordwood.report.panels import PANELS, Panel
@@ -75,8 +76,7 @@ def _health(subject: Subject) -> str:
         [
             Path(entry["file"]).name,
             f"{entry['start_position']:,} to {entry['end_position']:,}",
-            f"{entry['start_offset']:,} to "
-            + ("the end" if entry["end_offset"] is None else f"{entry['end_offset']:,}"),
+            _offsets_in_words(entry["start_offset"], entry["end_offset"]),
             entry["reason"],
         ]
         for entry in damaged
@@ -106,6 +106,8 @@ def _facts(subject: Subject) -> str:
         "records out of order": f"{profile['late_records']:,}",
         "missing offsets": f"{profile['gap_offsets']:,} in {several(profile['gap_count'], 'gap')}",
     }
+    if subject.time_unit is not None:
+        facts["unit of the timestamps"] = f"{subject.time_unit}, although Kafka's are milliseconds; shown as times"
     if transactions:
         facts["transactions"] = (
             f"{profile['committed']:,} committed, {profile['aborted']:,} aborted, "

@@ -96,10 +96,14 @@ def _segments(axes: Axes, subject: Subject) -> str | None:
     for segment in profile["segments"][1:]:
         axes.axvline(segment["base_offset"], color=GREY, linewidth=0.6, alpha=0.6)
     time_axis(axes, "y", shown[:2])
-    axes.set_ylabel("timestamp, UTC")
+    axes.set_ylabel(_time_label(subject))
     _offset_limits(axes, profile)
     _name_outside(axes, shown[2])
     return None
+
+
+def _time_label(subject: Subject) -> str:
+    return "timestamp, UTC" if subject.time_unit is None else f"timestamp (stored in {subject.time_unit}), UTC"
 
 
 def _name_outside(axes: Axes, outside: int) -> None:
@@ -119,7 +123,9 @@ def _rate(axes: Axes, subject: Subject) -> str | None:
     sums: dict[int, int] = {}
     for start, records, _ in subject.profile["time_bins"]:
         if first - width <= start <= last:
-            sums[start // step] = sums.get(start // step, 0) + records
+            # not a whole number in a log whose timestamps are not in ms
+            place = int(start // step)
+            sums[place] = sums.get(place, 0) + records
     keys = range(min(sums), max(sums) + 1)
     edges = [date_number(key * step) for key in [*keys, keys[-1] + 1]]
     seconds = max(step / 1000, 0.001)
@@ -127,7 +133,7 @@ def _rate(axes: Axes, subject: Subject) -> str | None:
     axes.set_ylim(bottom=0)
     axes.set_ylabel("records a second")
     time_axis(axes, "x", (max(0, keys[0] * step), (keys[-1] + 1) * step))
-    axes.set_xlabel("timestamp, UTC")
+    axes.set_xlabel(_time_label(subject))
     _name_outside(axes, outside)
     return None
 

@@ -8,6 +8,7 @@ from typing import Any
 from cordwood import Log, LogNotFoundError, classify
 from cordwood._core import _Profiler
 from cordwood.disk_usage import disk_bytes, files_in
+from cordwood.report.time_unit import in_milliseconds
 
 __all__ = ["FILE_KINDS", "Subject", "subject_of"]
 
@@ -41,6 +42,9 @@ class Subject:
 
     warnings: list[str]
     """The warnings of the log."""
+
+    time_unit: str | None = None
+    """The unit of the timestamps if it is not ms, as in Kafka; the times of the profile are in ms all the same."""
 
     @property
     def time_range(self) -> tuple[int, int] | None:
@@ -82,7 +86,8 @@ def subject_of(log: Log, on_progress: Callable[[int], None]) -> Subject:
     profiler = _Profiler(log)
     while (read := profiler.advance(STEP_BYTES)) is not None:
         on_progress(read)
-    return Subject(log.path, profiler.finish(), _file_bytes(Path(log.path)), log.warnings)
+    profile, unit = in_milliseconds(profiler.finish())
+    return Subject(log.path, profile, _file_bytes(Path(log.path)), log.warnings, unit)
 
 
 def _file_bytes(directory: Path) -> dict[str, int]:

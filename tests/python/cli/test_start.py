@@ -142,7 +142,7 @@ def test_usual_lines_need_no_typer() -> None:
         ("dump --files a,b --verify-index-only", {"files": "a,b", "verify_index_only": True}),
         ("dump a --max-bytes=100 --value-decoder-class Long -o -", {"max_bytes": 100, "output": Path("-")}),
         ("groups /kafka --group a --group b", {"group": ["a", "b"], "topic": None}),
-        ("metadata /kafka partitions --topic orders", {"name": "partitions", "topic": ["orders"]}),
+        ("metadata /kafka partitions --topic orders", {"words": ["/kafka", "partitions"], "topic": ["orders"]}),
         ("transactions /kafka --open", {"open_": True}),
     ):
         name, *words = line.split()
