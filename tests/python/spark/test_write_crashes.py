@@ -144,7 +144,7 @@ class Staged:
 
 def recover(path: Path) -> None:
     """What the next write does first."""
-    commits.recover(str(path))
+    commits.recover(str(path), ["orders"])
 
 
 @pytest.mark.parametrize("overwrite", [False, pytest.param(True, marks=pytest.mark.long)])
@@ -249,6 +249,19 @@ def test_records_of_others_after_an_interrupted_commit_are_never_removed(root: P
     file.unlink()
     orders(staged.path).run(rows((0, "next")))
     assert texts(staged.path / "orders-0")[-2:] == ["other", "next"]
+
+
+def test_an_interrupted_commit_that_cannot_be_taken_back_concerns_its_topics_only(root: Path) -> None:
+    staged = interrupted(root)
+    with cw.LogWriter(staged.path / "orders-0") as other:
+        other.append("other")
+    before = texts(staged.path / "orders-0")
+    Sink(staged.path, "value", topic="payments").run([{"value": b"a"}])
+    Sink(staged.path, "value", "topic").run([{"value": b"b", "topic": "payments"}])
+    assert texts(staged.path / "payments-0") == ["a", "b"]
+    with refuses("CORDWOOD_UNFINISHED_WRITE", "orders-0", "unfinished"):
+        Sink(staged.path, "value", "topic").run([{"value": b"b", "topic": t} for t in ("payments", "orders")])
+    assert (texts(staged.path / "payments-0"), texts(staged.path / "orders-0")) == (["a", "b"], before)
 
 
 def test_a_driver_that_is_still_alive_and_commits_meanwhile_is_noticed(root: Path) -> None:

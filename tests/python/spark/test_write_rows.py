@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import cordwood as cw
 from cordwood._core import _partitions_of_keys
 from cordwood.spark.write.rows import check_columns
 from spark.reading import refuses
-from spark.writing import Sink, arrow, columns, header, records, task, texts, values
+from spark.writing import Sink, all_texts, arrow, columns, header, records, task, texts, values
 
 pytestmark = pytest.mark.python_source
 
@@ -97,6 +98,29 @@ def test_a_topic_keeps_its_number_of_partitions(root: Path) -> None:
     for row, partition in zip(rows, _partitions_of_keys(keys, 4), strict=True):
         assert row["value"].decode() in texts(root / f"orders-{partition}")
     assert sorted(path.name for path in root.iterdir()) == [f"orders-{n}" for n in range(4)]
+
+
+@pytest.mark.parametrize("wanted", [2, 5])
+def test_a_write_does_not_change_the_number_of_partitions_of_a_topic(root: Path, wanted: int) -> None:
+    Sink(root, topic="orders", numPartitions=3).run(values("a"))
+    words = ("numPartitions", "expected 3", "orders-2", f"found '{wanted}'", str(root / "orders-3"))
+    with refuses("CORDWOOD_BAD_OPTION", *words):
+        Sink(root, topic="orders", numPartitions=wanted)
+    by_row = Sink(root, "value", "topic", "partition", numPartitions=wanted)
+    with refuses("CORDWOOD_BAD_OPTION", *words):
+        by_row.run([{"value": b"v", "topic": "orders", "partition": 0}])
+    assert sorted(path.name for path in root.iterdir()) == [f"orders-{n}" for n in range(3)]
+    # the explicit way that the error names
+    Sink(root / "orders-3", "value").run(values("b"))
+    Sink(root, topic="orders", numPartitions=4).run(values("c"))
+
+
+def test_a_first_write_that_was_interrupted_while_it_created_partitions_is_repeated(root: Path) -> None:
+    for number in range(2):
+        cw.LogWriter(root / f"orders-{number}").close()
+    Sink(root, topic="orders", numPartitions=3).run(values("a"))
+    assert sorted(path.name for path in root.iterdir()) == [f"orders-{n}" for n in range(3)]
+    assert all_texts(root) == Counter("a")
 
 
 def test_all_partitions_are_created_though_they_have_no_row(root: Path) -> None:

@@ -107,7 +107,7 @@ def import_parquet(  # noqa: PLR0913  (options, by name)
     steps = _steps(inputs, step_bytes or _STEP_BYTES_A_CORE * parallelism(spark))
     name, version = _names(roots, checked, given, columns, steps)
     if not dry_run:
-        recover(checked.root, checked.config)
+        recover(checked.root, [] if checked.topic is None else [checked.topic], checked.config)
     done = _finished(Journal(checked.root), name, version) + 1
     used = [column for column in frame.columns if column in COLUMNS]
     result = Import(

@@ -2,13 +2,14 @@
 
 import resource
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 from cordwood import CordwoodError, LockedError, Log, LogConfig, LogWriter
+from cordwood._core import _partition_parts
 from cordwood.spark.errors import SEGMENT_GONE, UNFINISHED_WRITE, SparkLogError
 from cordwood.spark.write.journal import Change, Commit, Journal, Piece, unless_removed
 from cordwood.spark.write.options import SinkOptions
@@ -40,14 +41,15 @@ def commit_staged(
     and the number of its micro-batch; one that was committed before is not appended again. Returns whether it was
     appended.
 
-    *Errors*: those of `LogWriter`, after everything was taken back; `CORDWOOD_UNFINISHED_WRITE`;
+    *Errors*: those of `LogWriter`, after everything was taken back; `CORDWOOD_UNFINISHED_WRITE`; `CORDWOOD_BAD_OPTION`
+    if a topic has another number of partitions than the option says;
     `CORDWOOD_SEGMENT_GONE` if a staged log is not as the task left it.
     """
     journal = Journal(options.root)
-    recover(options.root, options.config)
+    staged = list(staged)
+    recover(options.root, _topics(options, staged), options.config)
     if _is_committed(journal, query):
         return False
-    staged = list(staged)
     opened = _opened(journal, staged)
     pieces = _pieces(options, journal, staged, is_overwrite=is_overwrite)
     if not pieces:
@@ -75,13 +77,14 @@ def commit_staged(
     return True
 
 
-def recover(root: str, config: LogConfig | None = None) -> None:
+def recover(root: str, topics: Collection[str], config: LogConfig | None = None) -> None:
     """Take back the commits that were interrupted, and finish those that count already.
 
     What is left of files that were not completely written is removed. The commits of a process that is alive, which has
     the locks of the logs, are left to it.
 
-    *Errors*: `CORDWOOD_UNFINISHED_WRITE` if records of others follow those of an interrupted commit.
+    *Errors*: `CORDWOOD_UNFINISHED_WRITE` if records of others follow those of an interrupted commit to one of *topics*.
+    A commit to other topics stays unfinished then, until a write to one of them.
     """
     journal = Journal(root)
     pending = [(path, commit, _take_back) for path, commit in journal.unfinished()]
@@ -89,10 +92,16 @@ def recover(root: str, config: LogConfig | None = None) -> None:
     for path, commit, end in pending:
         # a partition that was deleted has nothing to take back
         names = [change.name for change in commit.changes if (journal.root / change.name).is_dir()]
-        with suppress(LockedError), _locked(journal, names, config) as writers:
-            # the locks show that its process has ended; it may have ended its commit before
-            if path.exists():
-                end(journal, path, commit, writers)
+        try:
+            with _locked(journal, names, config) as writers:
+                # the locks show that its process has ended; it may have ended its commit before
+                if path.exists():
+                    end(journal, path, commit, writers)
+        except LockedError:
+            continue
+        except (SparkLogError, CordwoodError, OSError):
+            if not _topics_of(commit).isdisjoint(topics):
+                raise
     for name, path in journal.partly_written():
         # It is written with the lock of its partition. One that cannot be removed now does no harm.
         with suppress(CordwoodError, OSError):
@@ -117,6 +126,16 @@ def check_lock(root: str) -> None:
         return
 
 
+def _topics(options: SinkOptions, staged: Iterable[Staged]) -> set[str]:
+    """Return the topics of a write."""
+    return {run.topic for one in staged for run in one.runs} if options.topic is None else {options.topic}
+
+
+def _topics_of(commit: Commit) -> set[str]:
+    parts = [_partition_parts(change.name) for change in commit.changes]
+    return {named[0] for named in parts if named is not None}
+
+
 def _is_committed(journal: Journal, query: tuple[str, int] | None) -> bool:
     return query is not None and query[1] <= journal.last_batch(query[0])
 
@@ -125,7 +144,7 @@ def _pieces(
     options: SinkOptions, journal: Journal, staged: list[Staged], *, is_overwrite: bool
 ) -> dict[str, list[Piece]]:
     """Return the partitions that a commit changes or creates, with what is appended to each."""
-    topics = {run.topic for one in staged for run in one.runs} if options.topic is None else {options.topic}
+    topics = _topics(options, staged)
     pieces: dict[str, list[Piece]] = {f"{topic}-{n}": [] for topic in topics for n in range(options.partitions or 0)}
     if is_overwrite:
         for name, topic, partition in journal.partitions():
@@ -135,6 +154,9 @@ def _pieces(
         for run in one.runs:
             piece = Piece(one.place, run.start_offset, run.end_offset)
             pieces.setdefault(f"{run.topic}-{run.partition}", []).append(piece)
+    existing = journal.existing()
+    for topic in topics:
+        options.check_count(topic, existing.get(topic, ()))
     return pieces
 
 
@@ -175,7 +197,7 @@ def _all_locked(journal: Journal, names: list[str], config: LogConfig) -> Iterat
                 break
             # its process died while it had the locks
             stack.close()
-            recover(str(journal.root), config)
+            recover(str(journal.root), {topic for name, topic, _ in journal.partitions() if name in names}, config)
             if time.monotonic() > until:
                 raise SparkLogError(
                     UNFINISHED_WRITE,

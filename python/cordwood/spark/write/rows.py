@@ -93,13 +93,11 @@ class RowLayout:
     def partitions_of(self, topic: str) -> int:
         """Return the number of partitions of a topic.
 
-        *Errors*: `CORDWOOD_BAD_OPTION` if it is not known, and if the topic has more than the option says.
+        *Errors*: `CORDWOOD_BAD_OPTION` if it is not known, and if the topic has another number than the option says.
         """
         existing, wanted = self.existing.get(topic, ()), self.options.partitions
         if wanted is not None:
-            if existing and existing[-1] >= wanted:
-                expected = f"more than {existing[-1]}, because there is the directory {topic}-{existing[-1]}"
-                raise _refused(f"numPartitions: expected {expected}, found {wanted}")
+            self.options.check_count(topic, existing)
             return wanted
         if existing != tuple(range(len(existing))):
             numbers = ", ".join(map(str, existing))

@@ -110,7 +110,8 @@ def _layout(options: Mapping[str, str], schema: StructType) -> RowLayout:
     checked = SinkOptions.of(options, has_topics="topic" in schema.fieldNames())
     with _errors():
         check_lock(checked.root)
-        recover(checked.root, checked.config)
+        # topics of rows are known when they are committed
+        recover(checked.root, [] if checked.topic is None else [checked.topic], checked.config)
         layout = RowLayout(checked, Journal(checked.root).existing())
     if checked.topic is not None and checked.partitions is not None:
         layout.partitions_of(checked.topic)
