@@ -212,12 +212,11 @@ impl Times {
         Ok(Self { values, factor, divisor })
     }
 
-    /// A value in milliseconds, rounded up, so that a search for the original time finds the record.
+    /// A value in milliseconds. A fraction of a millisecond is left out, also before the epoch, so that no record moves to a later second
+    /// or day.
     fn get(&self, row: usize) -> Option<i64> {
-        self.values.is_valid(row).then(|| {
-            let value = self.values.value(row).saturating_mul(self.factor);
-            value.div_euclid(self.divisor) + i64::from(value.rem_euclid(self.divisor) != 0)
-        })
+        let is_valid = self.values.is_valid(row);
+        is_valid.then(|| self.values.value(row).saturating_mul(self.factor).div_euclid(self.divisor))
     }
 }
 
@@ -302,7 +301,7 @@ fn check_buffers(array: &ArrayRef, column: &str) -> Result<()> {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::{Int32Array, TimestampMicrosecondArray};
+    use arrow_array::{Int32Array, TimestampMicrosecondArray, TimestampNanosecondArray};
 
     use super::*;
 
@@ -315,7 +314,7 @@ mod tests {
     fn rows_become_records() {
         let values: ArrayRef = Arc::new(StringViewArray::from(vec![Some("a"), None]));
         let keys: ArrayRef = Arc::new(LargeBinaryArray::from(vec![None, Some(&b"k"[..])]));
-        let times = TimestampMicrosecondArray::from(vec![Some(1_000_001), None]).with_timezone("UTC");
+        let times = TimestampMicrosecondArray::from(vec![Some(1_000_999), None]).with_timezone("UTC");
         let records = NewRecords::of(&batch(vec![
             ("offset", Arc::new(Int32Array::from(vec![7, 8]))),
             ("value", values),
@@ -327,7 +326,26 @@ mod tests {
         let records = records.records(&headers, 42);
         let seen: Vec<_> =
             records.iter().map(|record| (record.timestamp, record.key, record.value)).collect();
-        assert_eq!(seen, [(1001, None, Some(&b"a"[..])), (-1, Some(&b"k"[..]), None)]);
+        assert_eq!(seen, [(1000, None, Some(&b"a"[..])), (-1, Some(&b"k"[..]), None)]);
+    }
+
+    #[test]
+    fn a_fraction_of_a_millisecond_is_left_out() {
+        /// The last multiple of the unit at or before the value, by counting down to it.
+        fn naive(value: i64, unit: i64) -> i64 {
+            let multiple = (0..unit).map(|back| value - back).find(|value| value % unit == 0).unwrap();
+            multiple / unit
+        }
+        let values = (-2_100..2_100).chain([1_714_607_999_999_400, -1_714_607_999_999_400]);
+        for value in values {
+            let micros: ArrayRef =
+                Arc::new(TimestampMicrosecondArray::from(vec![value]).with_timezone("UTC"));
+            let nanos: ArrayRef =
+                Arc::new(TimestampNanosecondArray::from(vec![value * 1000 + 999]).with_timezone("UTC"));
+            for times in [micros, nanos] {
+                assert_eq!(Times::of(&times).unwrap().get(0), Some(naive(value, 1000)), "{value} µs");
+            }
+        }
     }
 
     #[test]
