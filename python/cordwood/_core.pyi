@@ -91,6 +91,7 @@ from cordwood._stubs.record import FlushMode as FlushMode
 from cordwood._stubs.record import Record as Record
 from cordwood._stubs.record import WriterMetrics as WriterMetrics
 from cordwood._stubs.record import _other_unit as _other_unit
+from cordwood._stubs.record import _record as _record
 from cordwood._stubs.repair import CarvedPiece as CarvedPiece
 from cordwood._stubs.repair import CarvedRun as CarvedRun
 from cordwood._stubs.repair import CarveReport as CarveReport
@@ -225,6 +226,7 @@ __all__ = [
     "_partition_directory",
     "_partition_parts",
     "_partitions_of_keys",
+    "_record",
     "_scan_logs",
     "_watch_directories",
     "carve",

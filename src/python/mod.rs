@@ -135,7 +135,7 @@ mod core_module {
     #[pymodule_export]
     use super::rebuild::{PyDerivedFile, PyRebuildReport, rebuild_indexes};
     #[pymodule_export]
-    use super::record::PyRecord;
+    use super::record::{PyRecord, record};
     #[pymodule_export]
     use super::record_columns::{decode_batches, partitions_of_keys};
     #[pymodule_export]

@@ -2,8 +2,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::arguments::{Defaulted, LEFT_OUT};
 use super::record_input::{Blob, GivenHeaders, GivenRecord, name_text};
@@ -50,6 +51,12 @@ impl PyRecord {
         })
     }
 
+    /// All fields: two records with the same ones are equal.
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let (kind, key, value) = (self.timestamp_type.bind(py), &self.key, &self.value);
+        (self.offset, self.timestamp, kind, key, value, self.headers.bind(py).to_tuple()).into_pyobject(py)
+    }
+
     /// The fields that a writer appends.
     pub(super) fn given(&self, py: Python<'_>) -> PyResult<GivenRecord> {
         let blob = |bytes: &Option<Py<PyBytes>>| {
@@ -64,6 +71,20 @@ impl PyRecord {
             timestamp: Some(self.timestamp),
         })
     }
+}
+
+#[doc = stub_doc!(_record)]
+#[pyfunction]
+#[pyo3(name = "_record", signature = (offset, timestamp, timestamp_type, key, value, headers, /))]
+pub(super) fn record(
+    offset: i64,
+    timestamp: i64,
+    timestamp_type: Py<PyAny>,
+    key: Option<Py<PyBytes>>,
+    value: Option<Py<PyBytes>>,
+    headers: Py<PyList>,
+) -> PyRecord {
+    PyRecord { offset, timestamp, timestamp_type, key, value, headers }
 }
 
 /// The enum `TimestampType` of Python.
@@ -106,6 +127,20 @@ impl PyRecord {
             value: bytes(&value),
             headers: PyList::new(py, headers.collect::<PyResult<Vec<_>>>()?)?.unbind(),
         })
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<bool> {
+        self.fields(py)?.eq(other.get().fields(py)?)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        self.fields(py)?.hash()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (kind, key, value) = (self.timestamp_type.bind(py), &self.key, &self.value);
+        let fields = (self.offset, self.timestamp, kind, key, value, self.headers.bind(py));
+        (py.import("cordwood._core")?.getattr("_record")?, fields).into_bound_py_any(py)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

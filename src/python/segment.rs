@@ -11,7 +11,7 @@ use pyo3::types::{PyIterator, PyList, PySlice};
 use super::arguments::{self, shown, wrong_type};
 use super::enter::enter;
 use super::error;
-use super::handle::LogHandle;
+use super::handle::{LogHandle, recipe};
 use super::index::{PyOffsetIndex, PyTimeIndex, PyTransactionIndex};
 use crate::error::{Error, Result};
 use crate::log::Segments;
@@ -235,6 +235,10 @@ impl PySegment {
     #[getter]
     fn transaction_index(&self, py: Python<'_>) -> PyResult<Option<PyTransactionIndex>> {
         Ok(self.read(py, Segment::transaction_index)?.map(PyTransactionIndex::of))
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        recipe(py, "segment", (self.handle.recipe(py)?, self.base_offset))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

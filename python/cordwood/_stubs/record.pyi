@@ -19,6 +19,8 @@ class Record:
     >>> record = cw.Record("paid", key="order-7", headers={"trace": b"1"}, timestamp=1700000000000)
     >>> record.value, record.headers, record.offset
     (b'paid', [('trace', b'1')], -1)
+
+    Records with the same fields are equal. A record can be pickled.
     """
 
     def __new__(
@@ -46,6 +48,17 @@ class Record:
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
         """The headers in their order, duplicates included. Invalid UTF-8 in a name is U+FFFD, as in Kafka's client."""
+
+def _record(
+    offset: int,
+    timestamp: int,
+    timestamp_type: TimestampType,
+    key: bytes | None,
+    value: bytes | None,
+    headers: list[tuple[str, bytes | None]],
+    /,
+) -> Record:
+    """Return a record with these fields, as one that was read."""
 
 def _other_unit(number: int, /) -> tuple[str, int] | None:
     """Return the unit in which a number is a time from 1980 to 2100, if it is not one in ms; and that time in ms.
