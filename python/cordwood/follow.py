@@ -68,8 +68,10 @@ class FollowedLog:
         *Errors*: those of `withdrawn` and `deleted`; `LogNotFoundError`.
         """
         log = self.log.refresh()
-        if log is self.log:
-            return False
+        return log is not self.log and self._changed_to(log)
+
+    def _changed_to(self, log: Log) -> bool:
+        """Continue with the log as it is now; see `refresh`."""
         self.log, end, difference = self._state(log)
         if self.next_offset is None:
             return True

@@ -12,7 +12,7 @@ from cordwood import Log, Scan
 from cordwood._core import _scan_logs
 from cordwood.cli.damage import damage_in_words
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, say
-from cordwood.cli.follow import Follower, follow
+from cordwood.cli.follow import Follower, follow, max_open_logs
 from cordwood.cli.formats import (
     BATCH_BYTES,
     OTHER_COLUMNS,
@@ -231,7 +231,12 @@ def _follow(
 
     def followers(known: Collection[Path], start: int | None, *, is_new: bool) -> dict[Path, Follower]:
         paths = [path for path in select() if path not in known]
-        return {path: Follower(Log(path), start, committed=committed, is_new=is_new) for path in paths}
+        found = {}
+        for path in paths:
+            found[path] = Follower(path, start, committed=committed, is_new=is_new)
+            if len(paths) > max_open_logs():
+                found[path].release()
+        return found
 
     def created(known: Collection[Path]) -> dict[Path, Follower]:
         return followers(known, None, is_new=True)

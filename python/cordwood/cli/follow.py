@@ -1,5 +1,6 @@
 """Waiting for new records: the option `--follow` of `cordwood cat`."""
 
+import resource
 import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
@@ -11,7 +12,7 @@ from cordwood.cli.exit_codes import FailedError, NothingFoundError, say, sentenc
 from cordwood.follow import FollowedLog
 from cordwood.watch import Watch
 
-__all__ = ["Follower", "WithdrawnError", "follow"]
+__all__ = ["Follower", "WithdrawnError", "follow", "max_open_logs"]
 
 Write = Callable[[Log, "Follower"], None]
 """Writes the records of a log from `Follower.next_offset` to `Follower.end_offset`, and sets `Follower.next_offset`."""
@@ -27,11 +28,43 @@ class WithdrawnError(ValueError):
 class Follower(FollowedLog):
     """One log that is followed."""
 
-    def __init__(self, log: Log, start_offset: int | None, *, committed: bool, is_new: bool) -> None:
+    def __init__(self, path: Path, start_offset: int | None, *, committed: bool, is_new: bool) -> None:
         """Follow a log from an offset; `None`: from its start. *is_new*: it was created after the command began."""
-        super().__init__(log, start_offset, committed=committed)
+        self._path = path
+        self._opened: Log | None = None
+        self._directory = _identity(path)
+        super().__init__(self.log, start_offset, committed=committed)
         self.is_new = is_new
         self.is_first = True
+
+    @property
+    def log(self) -> Log:
+        """The log, which is opened again after `release`."""
+        if self._opened is None:
+            self._opened = Log(self._path)
+        return self._opened
+
+    @log.setter
+    def log(self, log: Log) -> None:
+        self._opened = log
+
+    def release(self) -> None:
+        """Close the log until it is looked at again."""
+        self._opened = None
+
+    def refresh(self) -> bool:
+        """Read the directory again; return whether the log may have changed. *Errors*: as `FollowedLog.refresh`."""
+        if self._opened is not None:
+            return super().refresh()
+        if _identity(self._path) != self._directory:
+            raise LogNotFoundError(
+                f"{self._path}: another directory has replaced the one that was followed",
+                file=str(self._path),
+                code="log_not_found",
+                expected="the directory that was followed",
+                found="another one, or none",
+            )
+        return self._changed_to(self.log)
 
     def read(self, write: Write) -> None:
         """Write the records that are new in the log as it is."""
@@ -63,6 +96,20 @@ class Follower(FollowedLog):
             f"{start}, where the log starts now"
         )
         self.next_offset = start
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Return what differs between a directory and one that replaces it; `None` if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def max_open_logs() -> int:
+    """Return the number of logs that stay open: each takes up to two descriptors, and files of its segments."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 8
 
 
 def follow(
@@ -114,6 +161,8 @@ def _read(followers: dict[Path, Follower], changed: Iterable[Path], write: Write
         try:
             if follower.is_first or follower.refresh():
                 follower.read(write)
+            if len(followers) > max_open_logs():
+                follower.release()
         except LogNotFoundError as error:
             said = sentence(error, "cat")
             if is_alone:

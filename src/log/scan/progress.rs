@@ -29,6 +29,9 @@ pub(crate) struct Counted {
 }
 
 impl Progress {
+    /// The maximum number of logs that are kept open for [`Progress::first_uncommitted`], but for those with an error.
+    const MAX_LOGS: usize = 16;
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,6 +64,9 @@ impl Progress {
     /// Adds what a scan has found since the last call. `counted` begins empty and belongs to this scan. Scans are read one
     /// after another.
     pub(crate) fn update(&self, scan: &Scan, counted: &mut Counted) {
+        if counted.index.is_none() {
+            self.decide_earlier();
+        }
         let mut progress = self.lock();
         let (ranges, stats) = (scan.damaged_ranges(), scan.stats());
         progress.damaged_ranges.extend_from_slice(ranges.get(counted.damaged_ranges..).unwrap_or_default());
@@ -71,9 +77,32 @@ impl Progress {
         progress.uncommitted.extend(scan.uncommitted().map(|uncommitted| (scan.log().clone(), uncommitted)));
     }
 
+    /// If many logs were read, forgets those in which all transactions are committed, and those after one in which one is not: the
+    /// others keep their logs open.
+    fn decide_earlier(&self) {
+        if self.lock().uncommitted.len() < Self::MAX_LOGS {
+            return;
+        }
+        // without the lock: a search reads, and may run Python
+        let parts = std::mem::take(&mut self.lock().uncommitted);
+        let mut kept = Vec::new();
+        for (log, uncommitted) in parts {
+            let found = uncommitted.clone().find(&log);
+            if !matches!(found, Ok(None)) {
+                kept.push((log, uncommitted));
+            }
+            if matches!(found, Ok(Some(_))) {
+                break;
+            }
+        }
+        kept.append(&mut self.lock().uncommitted);
+        self.lock().uncommitted = kept;
+    }
+
     /// Adds the progress of a reader of the part that follows.
     #[cfg(feature = "arrow")]
     pub(crate) fn merge(&self, other: &Self) {
+        self.decide_earlier();
         let other = std::mem::take(&mut *other.lock());
         let mut progress = self.lock();
         progress.damaged_ranges.extend(other.damaged_ranges);
