@@ -83,8 +83,7 @@ pub enum IsolationLevel {
 /// Which files are mapped into memory; SECURITY.md describes the risks of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Io {
-    /// Nothing while another process holds the data directory's `.lock` or a writer holds the partition's `.cordwood.lock`;
-    /// otherwise everything but the last segment's files.
+    /// Nothing, as with `Pread`: a process cannot know that no other one shortens a file.
     #[default]
     Auto,
     /// Everything: the caller asserts that nothing writes to the directory.

@@ -20,9 +20,9 @@ pub enum ByteType {
     Binary,
     /// Views of bytes.
     BinaryView,
-    /// Text. Bytes that are not UTF-8 are an error.
+    /// Text. See [`InvalidText`](super::InvalidText) for bytes that are not UTF-8.
     String,
-    /// Views of text. Bytes that are not UTF-8 are an error.
+    /// Views of text, otherwise as `String`.
     StringView,
 }
 
@@ -35,11 +35,6 @@ impl ByteType {
             Self::String => DataType::Utf8,
             Self::StringView => DataType::Utf8View,
         }
-    }
-
-    /// Whether the column refers to bytes that it does not own.
-    pub(super) fn is_view(self) -> bool {
-        matches!(self, Self::BinaryView | Self::StringView)
     }
 
     /// The same type with views.
@@ -82,5 +77,9 @@ pub(super) fn not_text(
         "{invalid} in the record at offset {offset}{partition}, in the batch at position {} of segment {}",
         origin.batch.position, origin.segment
     );
-    Error::config(argument, "binary or binary_view, because not all bytes are UTF-8", found)
+    Error::config(
+        argument,
+        "binary or binary_view, or on_invalid_utf8 null or replace, because not all bytes are UTF-8",
+        found,
+    )
 }

@@ -16,6 +16,7 @@ use super::byte_values::ByteValues;
 use super::byte_views::ByteViews;
 use super::damage::DamageBuilder;
 use super::headers::{self, HeadersBuilder};
+use super::invalid_text::InvalidText;
 use super::numbers::Numbers;
 use super::{Column, ReaderOptions};
 use crate::error::{Error, Result};
@@ -51,16 +52,35 @@ impl Builder {
     /// Adds keys or values; returns their size in bytes.
     ///
     /// # Errors
-    /// For text: the number of the first record whose bytes are not UTF-8. The column is then incomplete.
+    /// For text with [`InvalidText::Raise`]: the number of the first record whose bytes are not UTF-8. The column is then incomplete.
     fn extend_bytes(
         &mut self,
         payload: &SharedBytes,
         spans: &[RecordSpan],
         span: impl Fn(&RecordSpan) -> ByteSpan,
+        invalid: InvalidText,
     ) -> Result<usize, (usize, Utf8Error)> {
-        if let Self::String(_) = self {
-            check_text(payload.bytes(), spans, &span)?;
+        let is_view = matches!(self, Self::StringViews(_));
+        if matches!(self, Self::String(_)) || is_view && invalid != InvalidText::Raise {
+            match check_text(payload.bytes(), spans, &span) {
+                Err(found) if invalid == InvalidText::Raise => return Err(found),
+                Err(_) => {
+                    let (payload, spans) = invalid.correct(payload.bytes(), spans, span);
+                    return self.extend_checked(&payload, &spans, |span| *span);
+                }
+                Ok(()) => {}
+            }
         }
+        self.extend_checked(payload, spans, span)
+    }
+
+    /// [`Builder::extend_bytes`] of bytes that were checked, but for views of text, which are checked as they are added.
+    fn extend_checked<I>(
+        &mut self,
+        payload: &SharedBytes,
+        spans: &[I],
+        span: impl Fn(&I) -> ByteSpan,
+    ) -> Result<usize, (usize, Utf8Error)> {
         Ok(match self {
             Self::Bytes(builder) | Self::String(builder) => builder.extend(payload.bytes(), spans, span),
             Self::BytesViews(builder) => builder.extend(payload, spans, span),
@@ -186,6 +206,7 @@ impl Columns {
         shared: &SharedBytes,
         origin: &Origin<'_>,
         limits: Limits,
+        invalid_text: InvalidText,
     ) -> Result<usize> {
         let payload = shared.bytes();
         let spans = spans.get(..self.fitting(spans, payload, limits)).unwrap_or(spans);
@@ -193,12 +214,12 @@ impl Columns {
             match (*column, builder) {
                 (Column::Key, builder) => {
                     self.bytes += builder
-                        .extend_bytes(shared, spans, |span| span.key)
+                        .extend_bytes(shared, spans, |span| span.key, invalid_text)
                         .map_err(|invalid| not_text("key_type", spans, origin, invalid))?;
                 }
                 (Column::Value, builder) => {
                     self.bytes += builder
-                        .extend_bytes(shared, spans, |span| span.value)
+                        .extend_bytes(shared, spans, |span| span.value, invalid_text)
                         .map_err(|invalid| not_text("value_type", spans, origin, invalid))?;
                 }
                 (Column::Headers, Builder::Headers(builder)) => {

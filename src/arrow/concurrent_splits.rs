@@ -154,7 +154,7 @@ impl ConcurrentSplits {
             scan.include_tail();
         }
         let columns = self.columns.pop().unwrap_or_else(|| Columns::new(schema.clone(), options));
-        RunningSplit::new(split, Part::new(scan, options, columns))
+        RunningSplit::new(split, Part::new(scan, columns))
     }
 
     /// The range of the next split, divided if it is larger than [`ConcurrentSplits::split_bytes`].

@@ -28,6 +28,7 @@ mod columns;
 mod concurrent_splits;
 mod damage;
 mod headers;
+mod invalid_text;
 mod last_columns;
 #[cfg(feature = "python")]
 mod lookups;
@@ -52,6 +53,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 #[cfg(feature = "python")]
 pub(crate) use append::{append_stream, unreadable};
 pub use byte_type::ByteType;
+pub use invalid_text::InvalidText;
 #[cfg(feature = "python")]
 pub(crate) use lookups::{Located, Timed};
 pub use new_records::{HeaderPair, NewRecords};

@@ -45,10 +45,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn new(mut scan: Scan, options: &ReaderOptions, columns: Columns) -> Self {
-        if options.has_views() {
-            scan.keep_bytes();
-        }
+    pub(super) fn new(scan: Scan, columns: Columns) -> Self {
         Self {
             log: scan.log().clone(),
             scan,
@@ -120,7 +117,8 @@ impl Part {
             };
             if let Some(spans) = self.spans.get(self.appended..).filter(|spans| !spans.is_empty()) {
                 let origin = Origin::new(&self.log, &self.scan, &batch);
-                let rows = columns.append(spans, &self.scan.payload()?, &origin, limits)?;
+                let rows =
+                    columns.append(spans, &self.scan.payload()?, &origin, limits, options.invalid_text)?;
                 self.scan.note_returned(spans.get(..rows).unwrap_or(spans));
                 self.appended += rows;
             } else if self.has_more {

@@ -136,7 +136,7 @@ impl Reader {
     fn part(&mut self, scan: Scan) -> Source {
         let columns = self.columns.take().or_else(|| last_columns::take(&self.schema));
         let columns = columns.unwrap_or_else(|| Columns::new(Arc::clone(&self.schema), &self.options));
-        Source::Part(Box::new(Part::new(scan, &self.options, columns)))
+        Source::Part(Box::new(Part::new(scan, columns)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use arrow_schema::{SchemaRef, TimeUnit};
 
-use super::{ByteType, Column, HeaderKeys, batches, schema};
+use super::{ByteType, Column, HeaderKeys, InvalidText, batches, schema};
 use crate::log::{OnDamage, RecordFilter, ScanOptions};
 
 /// The limit of `max_bytes`: binary columns have 31-bit offsets, and after this limit one more batch must fit.
@@ -19,6 +19,8 @@ pub struct ReaderOptions {
     pub key_type: ByteType,
     /// The type of values.
     pub value_type: ByteType,
+    /// What a column of text has for keys or values that are not UTF-8.
+    pub invalid_text: InvalidText,
     /// The type of header names.
     pub header_keys: HeaderKeys,
     /// The unit of timestamps: milliseconds or microseconds.
@@ -54,6 +56,7 @@ impl Default for ReaderOptions {
             columns: Column::DEFAULT.to_vec(),
             key_type: ByteType::Binary,
             value_type: ByteType::Binary,
+            invalid_text: InvalidText::Raise,
             header_keys: HeaderKeys::Utf8,
             timestamp_unit: TimeUnit::Millisecond,
             max_rows: 65_536,
@@ -71,15 +74,6 @@ impl Default for ReaderOptions {
 impl ReaderOptions {
     pub(super) fn reports(&self) -> bool {
         self.scan.on_damage == OnDamage::Report
-    }
-
-    /// Whether arrays refer to bytes of the log that they do not copy.
-    pub(super) fn has_views(&self) -> bool {
-        self.columns.iter().any(|column| match column {
-            Column::Key => self.key_type.is_view(),
-            Column::Value => self.value_type.is_view(),
-            _ => false,
-        })
     }
 
     /// The size at which a record batch is full, bytes.

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Malformed, Result};
 use crate::log::Log;
-use crate::segment::{Batch, CHECKSUM_READ, Damage, LOOKUP_READ, Preceding, Segment, Step, Walk};
+use crate::segment::{Batch, Damage, LOOKUP_READ, Preceding, SCAN_READ, Segment, Step, Walk};
 
 /// Of which batches all bytes are read, and the checksums verified; of the others only the headers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl<'a> SegmentBatches<'a> {
         bytes_of: BytesOf,
     ) -> Result<Self> {
         let read_ahead = match bytes_of {
-            BytesOf::AllBatches => CHECKSUM_READ,
+            BytesOf::AllBatches => SCAN_READ,
             // from one header to the next, unless batches are small
             BytesOf::Markers => LOOKUP_READ,
         };

@@ -162,7 +162,7 @@ impl Directory {
     /// a running broker does, or any process, including this one, holds the partition's `.cordwood.lock`, as a writer does.
     ///
     /// Queries the locks on a read-only descriptor and takes none. The JVM's lock is an `fcntl` lock, which `flock` does not
-    /// detect. If a lock cannot be queried, it counts as held, and nothing is mapped.
+    /// detect. If a lock cannot be queried, it counts as held.
     pub fn is_locked(&self) -> bool {
         self.folder.is_locked()
     }

@@ -199,6 +199,11 @@ impl FileBytes {
         self.size
     }
 
+    /// Whether the file has no name any more, as after it was deleted.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.file.handle.is_deleted()
+    }
+
     /// All bytes if the file is mapped.
     pub fn mapped(&self) -> Option<&[u8]> {
         self.map.as_ref().map(|map| &***map)
@@ -235,7 +240,8 @@ impl FileBytes {
         if buffer.is_empty() { Ok(()) } else { self.file.read_exact_at(position, buffer) }
     }
 
-    /// [`FileBytes::copy`] of `ahead` bytes, fewer if the file has become shorter, but not fewer than `length`.
+    /// [`FileBytes::copy`] of `ahead` bytes, fewer if the file has become shorter, but not fewer than `length`. The first `kept` bytes
+    /// of the buffer are those at the position already.
     ///
     /// # Errors
     /// As [`FileBytes::copy`].
@@ -244,12 +250,15 @@ impl FileBytes {
         position: u64,
         (length, ahead): (usize, usize),
         buffer: &mut Vec<u8>,
+        kept: usize,
     ) -> Result<()> {
         let left = usize::try_from(self.size.saturating_sub(position)).unwrap_or(usize::MAX);
         buffer.resize(ahead.min(left), 0);
-        if !buffer.is_empty() {
-            let read = self.file.read_at_least(position, length.min(left), buffer)?;
-            buffer.truncate(read);
+        let rest = buffer.get_mut(kept..).unwrap_or_default();
+        if !rest.is_empty() {
+            let wanted = length.min(left).saturating_sub(kept);
+            let read = self.file.read_at_least(position + kept as u64, wanted, rest)?;
+            buffer.truncate(kept + read);
         }
         Ok(())
     }

@@ -101,6 +101,10 @@ trait Handle: Debug + Send + Sync {
     fn size(&self) -> io::Result<u64> {
         Ok(self.identity()?.size)
     }
+    /// Whether the file has no name any more: it takes disk space only as long as it is open or mapped.
+    fn is_deleted(&self) -> bool {
+        false
+    }
     /// Reads at a position, like `pread`: short at the end of the file.
     fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize>;
     /// The first position at or after this one that may be outside a hole; `None` if the rest of the file is a hole, or if the

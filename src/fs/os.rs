@@ -182,6 +182,10 @@ impl Handle for SystemHandle {
         Ok(FileIdentity { inode: metadata.ino(), size: metadata.len(), modified, changed })
     }
 
+    fn is_deleted(&self) -> bool {
+        self.0.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
+    }
+
     fn size(&self) -> io::Result<u64> {
         // a quarter of the time of `fstat`, though threads wait for each other; nothing reads or writes at this position
         Ok(rustix::fs::seek(&self.0, rustix::fs::SeekFrom::End(0))?)

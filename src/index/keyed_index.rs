@@ -76,6 +76,11 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         self.slots.path()
     }
 
+    /// Whether the file has no name any more, as after it was deleted.
+    pub(crate) fn is_deleted(&self) -> bool {
+        self.slots.is_deleted()
+    }
+
     /// The segment's base offset.
     pub fn base_offset(&self) -> i64 {
         self.base_offset

@@ -150,6 +150,11 @@ impl<const SIZE: usize> Slots<SIZE> {
         matches!(self.0, SlotSource::Opened { .. })
     }
 
+    /// See [`FileBytes::is_deleted`]; false for an index that is being written.
+    pub(super) fn is_deleted(&self) -> bool {
+        if let SlotSource::Opened { bytes, .. } = &self.0 { bytes.is_deleted() } else { false }
+    }
+
     /// The whole slot, which must be below [`Slots::whole`].
     pub(super) fn slot(&self, slot: u64) -> Result<[u8; SIZE]> {
         self.read(slot * Self::size())

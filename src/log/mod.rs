@@ -26,6 +26,7 @@ mod scan;
 mod segments;
 pub(crate) mod skip_list;
 mod split;
+mod transaction_checkpoint;
 mod transactions;
 
 use std::path::Path;
@@ -117,6 +118,8 @@ struct Inner {
     /// The warnings of look-ups. Refreshed logs share them, like the segments.
     lookups: Arc<Warnings>,
     transactions: OnceLock<Arc<Transactions>>,
+    /// Those of a log that it was refreshed from.
+    earlier_transactions: Option<Arc<Transactions>>,
     largest_times: LargestTimes,
     continuity: Continuity,
     /// The segments of the writer in this process that opened the log as its reader.
@@ -221,8 +224,14 @@ impl Log {
         if let Some(transactions) = self.inner.transactions.get() {
             return Ok(Arc::clone(transactions));
         }
-        let transactions = Arc::new(Transactions::read(self)?);
+        let earlier = self.inner.earlier_transactions.as_deref();
+        let transactions = Arc::new(Transactions::read(self, earlier)?);
         Ok(Arc::clone(self.inner.transactions.get_or_init(|| transactions)))
+    }
+
+    /// The transactions of this log, or of one that it was refreshed from; `None` if they were never read.
+    fn known_transactions(&self) -> Option<Arc<Transactions>> {
+        self.inner.transactions.get().or(self.inner.earlier_transactions.as_ref()).cloned()
     }
 
     /// The same log with these transactions.
@@ -253,6 +262,7 @@ impl Log {
                 opening: opening.clone(),
                 lookups: Arc::clone(lookups),
                 transactions,
+                earlier_transactions: None,
                 largest_times: LargestTimes::default(),
                 continuity: Continuity::default(),
                 live: self.inner.live.clone(),

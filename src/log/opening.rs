@@ -54,7 +54,10 @@ impl Log {
     /// The same directory as it is now. Unchanged segments are shared with this log, which does not change. If nothing has
     /// changed, returns this log.
     ///
-    /// *Cost*: a listing of the directory, and a system call for each segment that was read.
+    /// Closes open files of this log, and of those that it was refreshed from or to, that were deleted since: the disk gets their
+    /// space back.
+    ///
+    /// *Cost*: a listing of the directory, and a system call for each segment that was read and for each open file.
     ///
     /// # Errors
     /// As [`Log::open`]; [`Error::LogNotFound`] if every segment is gone, or if the path leads to another directory now: the one that
@@ -65,7 +68,7 @@ impl Log {
         if inner.live.strong_count() == 0 {
             inner.open_files.directory.ensure_in_place("open the log again")?;
         }
-        inner.open_files.mapping.check_for_broker(&inner.open_files.directory);
+        inner.open_files.close_deleted();
         Self::load(&inner.open_files, inner.options.clone(), &inner.lookups, Some(self), inner.live.clone())
     }
 
@@ -159,6 +162,7 @@ impl Opening<'_> {
                 opening,
                 lookups: Arc::clone(self.lookups),
                 transactions: OnceLock::new(),
+                earlier_transactions: self.earlier.and_then(Log::known_transactions),
                 largest_times: LargestTimes::default(),
                 continuity: Continuity::default(),
                 live: self.live.clone(),

@@ -4,11 +4,15 @@
 //! finds the aborted transactions, and the last stable offset: the start of the oldest one that is still open. While a
 //! transaction is open, checksums are verified. `.txnindex` files could only shorten the walk, and a missing one looks
 //! like "none aborted", so they are read only if damage has destroyed a marker.
+//!
+//! A refreshed log continues the walk of the earlier one from a [`Checkpoint`], unless there was damage.
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::Log;
+use super::transaction_checkpoint::{Checkpoint, ReadSegment};
 use crate::error::{Error, Malformed, Result};
 use crate::record::control::{self, ControlType};
 use crate::segment::{Batch, DamagedSpan, SCAN_READ, Segment, Step, Walk};
@@ -25,12 +29,16 @@ pub(crate) struct Transactions {
     /// committed reader that skips damage and leaves out undecided transactions.
     pub(crate) readable_end: i64,
     /// First and last offset of each aborted transaction, by producer, in order.
-    aborted: HashMap<i64, Vec<(i64, i64)>>,
+    aborted: HashMap<i64, Arc<Vec<(i64, i64)>>>,
     /// The same for transactions whose marker damage may have destroyed: that marker may differ from the producer's next
     /// one.
     undecided: HashMap<i64, Vec<(i64, i64)>>,
     /// The first damage that may have destroyed a marker: file, position, offset and what is wrong.
     first_damage: Option<(std::path::PathBuf, u64, i64, Malformed)>,
+    /// The segments that were read to their ends.
+    passed: Vec<ReadSegment>,
+    /// Where a refreshed log continues; `None` if there was damage.
+    checkpoint: Option<Checkpoint>,
 }
 
 /// The outcome of a transaction.
@@ -44,8 +52,8 @@ pub(crate) enum Outcome {
 
 /// An open transaction.
 #[derive(Debug, Clone, Copy)]
-struct OpenTransaction {
-    first: i64,
+pub(super) struct OpenTransaction {
+    pub(super) first: i64,
     /// The last offset of its last batch.
     last: i64,
     /// The first batch after the damage that ends at `damage_end`.
@@ -73,18 +81,29 @@ impl OpenTransaction {
 }
 
 /// The open transactions by producer.
-type OpenTransactions = HashMap<i64, OpenTransaction>;
+pub(super) type OpenTransactions = HashMap<i64, OpenTransaction>;
 
 impl Transactions {
-    /// Reads the transactions of a log.
-    pub(super) fn read(log: &Log) -> Result<Self> {
-        let mut transactions = Self::default();
-        let mut open = OpenTransactions::new();
+    /// Reads the transactions of a log. `earlier`: those of a log that it was refreshed from.
+    pub(super) fn read(log: &Log, earlier: Option<&Self>) -> Result<Self> {
+        let mut transactions =
+            earlier.map_or(Ok(None), |earlier| earlier.until_checkpoint(log))?.unwrap_or_default();
+        let mut resumed = transactions.checkpoint.clone();
+        let mut open = resumed.as_ref().map_or_else(OpenTransactions::new, |resumed| resumed.open.clone());
+        let mut is_damaged = false;
         let mut leader_epoch = -1;
-        for segment in log.segments().iter() {
-            let mut walk = segment.walk_after(leader_epoch, SCAN_READ)?;
-            transactions.read_segment(segment, &mut walk, &mut open)?;
+        for segment in log.segments().iter().skip(transactions.passed.len()) {
+            let mut last = resumed.as_ref().and_then(Checkpoint::last);
+            let mut walk = match resumed.take() {
+                Some(checkpoint) => checkpoint.walk(segment)?,
+                None => segment.walk_after(leader_epoch, SCAN_READ)?,
+            };
+            is_damaged |= transactions.read_segment(segment, &mut walk, &mut open, &mut last)?;
             leader_epoch = walk.before.map_or(-1, |before| before.leader_epoch);
+            transactions.passed.push(ReadSegment { segment: Arc::clone(segment), last });
+        }
+        if is_damaged {
+            transactions.checkpoint = None;
         }
         let end = log.log_end_offset()?;
         open.retain(|_, open| !open.is_deleted(log.log_start_offset()));
@@ -100,18 +119,48 @@ impl Transactions {
         Ok(transactions)
     }
 
+    /// What is known of a refreshed log up to the checkpoint; `None` if the log has changed before it.
+    fn until_checkpoint(&self, log: &Log) -> Result<Option<Self>> {
+        let Some(checkpoint) = &self.checkpoint else { return Ok(None) };
+        let passed = self.passed.get(..checkpoint.passed).unwrap_or_default();
+        let Some(kept) = checkpoint.find_in(passed, log)? else { return Ok(None) };
+        let mut aborted = self.aborted.clone();
+        // the markers after the checkpoint are read again
+        aborted.retain(|_, ranges| {
+            let known = ranges.partition_point(|(_, last)| *last < checkpoint.offset);
+            if known < ranges.len() {
+                Arc::make_mut(ranges).truncate(known);
+            }
+            known > 0
+        });
+        let passed = passed.iter().skip(passed.len() - kept).cloned().collect();
+        let checkpoint = Some(checkpoint.after(kept));
+        Ok(Some(Self { aborted, passed, checkpoint, ..Self::default() }))
+    }
+
+    /// Reads the rest of a segment; returns whether there was damage. `last`: its last batch so far.
     fn read_segment(
         &mut self,
-        segment: &Segment,
+        segment: &Arc<Segment>,
         walk: &mut Walk,
         open: &mut OpenTransactions,
-    ) -> Result<()> {
-        let mut buffer = Vec::new();
+        last: &mut Option<Batch>,
+    ) -> Result<bool> {
+        let (mut buffer, mut is_damaged) = (Vec::new(), false);
+        let passed = self.passed.len();
         loop {
             segment.open_files().interrupt.check()?;
             let before = walk.before;
-            let damage = match walk.step()? {
-                Step::End => return Ok(()),
+            let due = Checkpoint::is_due(self.checkpoint.as_ref(), passed, walk).then(|| {
+                Checkpoint::new(passed, ReadSegment { segment: Arc::clone(segment), last: *last }, walk, open)
+            });
+            let step = walk.step()?;
+            if let Step::Batch(batch) = &step {
+                *last = Some(*batch);
+                self.checkpoint = due.or(self.checkpoint.take());
+            }
+            let damage = match step {
+                Step::End => return Ok(is_damaged),
                 Step::Batch(batch)
                     if !batch.header.is_transactional()
                         && open.is_empty()
@@ -125,6 +174,7 @@ impl Transactions {
                 },
                 Step::Damage(damage) => damage,
             };
+            is_damaged = true;
             let span = segment.resume(walk, &damage)?;
             self.close_from_index(segment, span, open);
             if !open.is_empty() && self.first_damage.is_none() {
@@ -176,7 +226,7 @@ impl Transactions {
     fn close(&mut self, producer_id: i64, open: OpenTransaction, kind: ControlType, last: i64) {
         let aborted_from = open.damage_end.unwrap_or(open.first);
         if kind == ControlType::Abort {
-            self.aborted.entry(producer_id).or_default().push((aborted_from, last));
+            Arc::make_mut(self.aborted.entry(producer_id).or_default()).push((aborted_from, last));
         }
         if let Some(below) = open.damage_end
             && (kind == ControlType::Abort || open.may_be_aborted)
@@ -215,9 +265,9 @@ impl Transactions {
         let mut transactions =
             Self { last_stable_offset: i64::MAX, readable_end: i64::MAX, ..Self::default() };
         for (producer_id, first, last) in aborted {
-            transactions.aborted.entry(*producer_id).or_default().push((*first, *last));
+            Arc::make_mut(transactions.aborted.entry(*producer_id).or_default()).push((*first, *last));
         }
-        transactions.aborted.values_mut().for_each(|ranges| ranges.sort_unstable());
+        transactions.aborted.values_mut().for_each(|ranges| Arc::make_mut(ranges).sort_unstable());
         transactions
     }
 
@@ -245,15 +295,13 @@ impl Transactions {
 
     /// The outcome of a producer's transactional batch at `offset`, which is below the last stable offset.
     pub(crate) fn outcome(&self, producer_id: i64, offset: i64) -> Outcome {
-        let is_in = |transactions: &HashMap<i64, Vec<(i64, i64)>>| {
-            transactions.get(&producer_id).is_some_and(|ranges| {
-                let after = ranges.partition_point(|(first, _)| *first <= offset);
-                after.checked_sub(1).and_then(|at| ranges.get(at)).is_some_and(|(_, last)| offset <= *last)
-            })
+        let is_in = |ranges: &[(i64, i64)]| {
+            let after = ranges.partition_point(|(first, _)| *first <= offset);
+            after.checked_sub(1).and_then(|at| ranges.get(at)).is_some_and(|(_, last)| offset <= *last)
         };
         match () {
-            () if is_in(&self.aborted) => Outcome::Aborted,
-            () if is_in(&self.undecided) => Outcome::Undecided,
+            () if self.aborted.get(&producer_id).is_some_and(|ranges| is_in(ranges)) => Outcome::Aborted,
+            () if self.undecided.get(&producer_id).is_some_and(|ranges| is_in(ranges)) => Outcome::Undecided,
             () => Outcome::Committed,
         }
     }

@@ -13,7 +13,7 @@ use pyo3::types::{
 };
 
 use super::error;
-use crate::arrow::{ByteType, Column, HeaderKeys};
+use crate::arrow::{ByteType, Column, HeaderKeys, InvalidText};
 use crate::error::Error;
 use crate::fs::names::PartitionState;
 use crate::index::Method;
@@ -330,6 +330,8 @@ pub(super) const BYTE_TYPES: [(&str, ByteType); 4] = [
     ("string", ByteType::String),
     ("string_view", ByteType::StringView),
 ];
+pub(super) const ON_INVALID_UTF8: [(&str, InvalidText); 3] =
+    [("raise", InvalidText::Raise), ("null", InvalidText::Null), ("replace", InvalidText::Replace)];
 pub(super) const HEADER_KEYS: [(&str, HeaderKeys); 2] =
     [("utf8", HeaderKeys::Utf8), ("binary", HeaderKeys::Binary)];
 pub(super) const TIMESTAMP_UNITS: [(&str, TimeUnit); 2] =

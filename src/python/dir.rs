@@ -103,8 +103,8 @@ impl PyLogDir {
         text_signature = "($self, topics=None, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
             columns=None, isolation_level='read_uncommitted', include_control=False, on_damage='raise', \
             header_keys='utf8', timestamp_unit='ms', max_rows=65536, max_bytes=4194304, threads=1, limit=None, \
-            check_crcs=True, key_type='binary', value_type='binary', latest=False, include_tombstones=False, \
-            key=None, key_prefix=None, grep=None, last=None, tz=None, partitions=None)")]
+            check_crcs=True, key_type='binary', value_type='binary', on_invalid_utf8='raise', latest=False, \
+            include_tombstones=False, key=None, key_prefix=None, grep=None, last=None, tz=None, partitions=None)")]
     fn scan(
         &self,
         py: Python<'_>,

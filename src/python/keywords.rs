@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arguments::{
-    self, BYTE_TYPES, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TIMESTAMP_UNITS, flag, not_allowed, one_of,
-    positive, whole,
+    self, BYTE_TYPES, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, ON_INVALID_UTF8, TIMESTAMP_UNITS, flag,
+    not_allowed, one_of, positive, whole,
 };
 use super::contents::{self, Contents};
 use crate::arrow::{Column, ReaderOptions};
@@ -138,6 +138,7 @@ impl<'a, 'py> Keywords<'a, 'py> {
                 .unwrap_or_else(|| columns.to_vec()),
             key_type: self.or("key_type", default.key_type, one_of(&BYTE_TYPES))?,
             value_type: self.or("value_type", default.value_type, one_of(&BYTE_TYPES))?,
+            invalid_text: self.or("on_invalid_utf8", default.invalid_text, one_of(&ON_INVALID_UTF8))?,
             header_keys: self.or("header_keys", default.header_keys, one_of(&HEADER_KEYS))?,
             timestamp_unit: self.or("timestamp_unit", default.timestamp_unit, one_of(&TIMESTAMP_UNITS))?,
             max_rows: self.or("max_rows", default.max_rows, positive)?,

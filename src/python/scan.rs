@@ -12,7 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict};
 
 use super::arguments::{
-    BYTE_TYPES, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TEXT_FORMATS, TIMESTAMP_UNITS, one_of, word_of,
+    BYTE_TYPES, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, ON_INVALID_UTF8, TEXT_FORMATS, TIMESTAMP_UNITS,
+    one_of, word_of,
 };
 use super::cat::{Partition, Partitions};
 use super::contents::Contents;
@@ -104,6 +105,7 @@ impl PyScan {
     fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let ReaderOptions { scan, columns, key_type, value_type, header_keys, timestamp_unit, .. } =
             &self.options;
+        let on_invalid_utf8 = word_of(&ON_INVALID_UTF8, self.options.invalid_text);
         let ReaderOptions { max_rows, max_bytes, threads, limit, last, latest, include_tombstones, .. } =
             &self.options;
         let keywords = PyDict::new(py);
@@ -126,6 +128,7 @@ impl PyScan {
         keywords.set_item("check_crcs", scan.check_crcs)?;
         keywords.set_item("key_type", word_of(&BYTE_TYPES, *key_type))?;
         keywords.set_item("value_type", word_of(&BYTE_TYPES, *value_type))?;
+        keywords.set_item("on_invalid_utf8", on_invalid_utf8)?;
         keywords.set_item("header_keys", word_of(&HEADER_KEYS, *header_keys))?;
         keywords.set_item("timestamp_unit", word_of(&TIMESTAMP_UNITS, *timestamp_unit))?;
         keywords.set_item("max_rows", max_rows)?;

@@ -18,7 +18,7 @@ impl ByteSpan {
     }
 
     /// Bytes that end at `end`; `None` is null.
-    pub(super) fn ending_at(end: usize, bytes: Option<&[u8]>) -> Self {
+    pub(crate) fn ending_at(end: usize, bytes: Option<&[u8]>) -> Self {
         let Some(bytes) = bytes else { return Self { start: 0, length: -1 } };
         let start = u32::try_from(end - bytes.len()).unwrap_or(u32::MAX);
         Self { start, length: i32::try_from(bytes.len()).unwrap_or(i32::MAX) }

@@ -94,6 +94,12 @@ impl FileBudget {
     }
 }
 
+/// Closes the kept files of all logs of the process that were deleted, as [`Pool::close_deleted`]. *Cost*: a system call for each file.
+pub(crate) fn close_deleted_files() {
+    let pools: Vec<_> = lock(&FileBudget::current().pools).iter().filter_map(Weak::upgrade).collect();
+    pools.iter().for_each(|pool| pool.close_deleted());
+}
+
 /// Calls `open`. If the process has no descriptor left, closes all kept files of all logs and calls it again.
 pub(crate) fn with_descriptors<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     match open() {
@@ -151,6 +157,15 @@ impl Pool {
         self.held.fetch_add(1, Ordering::Relaxed);
         self.budget.held.fetch_add(1, Ordering::Relaxed);
         self.budget.enforce_limit();
+    }
+
+    /// Closes the kept files that were deleted: until then they take space on the disk.
+    pub(super) fn close_deleted(&self) {
+        let is_deleted =
+            |(slots, kind): &mut Kept| slots.upgrade().is_some_and(|slots| slots.is_deleted(*kind));
+        let deleted: Vec<_> = lock(&self.kept).extract_if(.., is_deleted).collect();
+        self.budget.kept.fetch_sub(deleted.len(), Ordering::Relaxed);
+        close(deleted);
     }
 
     /// The open file of a slot. Updates its time of last use.

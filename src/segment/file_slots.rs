@@ -35,6 +35,11 @@ impl<T> Slot<T> {
         Some(file)
     }
 
+    /// Whether a file is open for which this is true. Does not count as a use.
+    fn holds(&self, is_true: impl Fn(&T) -> bool) -> bool {
+        self.file.load().as_ref().is_some_and(|file| is_true(file))
+    }
+
     pub(super) fn set(&self, file: Arc<T>, now: u64) {
         self.last_use.store(now, Ordering::Relaxed);
         self.file.store(Some(file));
@@ -60,6 +65,16 @@ impl FileSlots {
             FileKind::TransactionIndex => &self.transaction_index.last_use,
         };
         last_use.load(Ordering::Relaxed)
+    }
+
+    /// Whether a file has no name any more, as after it was deleted.
+    pub(super) fn is_deleted(&self, kind: FileKind) -> bool {
+        match kind {
+            FileKind::Log | FileKind::Snapshot => self.log.holds(FileBytes::is_deleted),
+            FileKind::OffsetIndex => self.offset_index.holds(OffsetIndex::is_deleted),
+            FileKind::TimeIndex => self.time_index.holds(TimeIndex::is_deleted),
+            FileKind::TransactionIndex => self.transaction_index.holds(TransactionIndex::is_deleted),
+        }
     }
 
     /// Empties a slot. The file is closed when its last reader drops it.

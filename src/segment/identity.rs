@@ -102,6 +102,18 @@ impl Segment {
         Ok(header.crc != known && walk.verify(&Batch { position: 0, header })?.is_ok())
     }
 
+    /// Whether this is the file of an earlier listing, not truncated by a `LogWriter` since. A file that was not the last one of the log
+    /// is not modified.
+    pub(crate) fn is_later_listing_of(&self, old: &Self) -> Result<bool> {
+        let count = |segment: &Self| segment.truncations.unwrap_or(0);
+        if (self.base_offset, &self.files.log, count(self)) != (old.base_offset, &old.files.log, count(old)) {
+            return Ok(false);
+        }
+        let (now, known) = (self.identity()?, old.identity()?);
+        Ok(now.inode == known.inode
+            && (old.is_last() || (now.size, now.modified) == (known.size, known.modified)))
+    }
+
     /// Whether the segment is the same as in an earlier listing of the directory: the same files, the same neighbours, and
     /// the `.log` that was read then has the same inode, size, modification time and change time now.
     ///

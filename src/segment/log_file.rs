@@ -19,8 +19,6 @@ pub(crate) struct LogFile {
     open_files: Arc<OpenFiles>,
     /// The truncation count when the log was opened; `None` if no `LogWriter` had opened it.
     truncations: Option<u64>,
-    /// Whether bytes are read into the window although the file is mapped.
-    is_copied: bool,
     start: u64,
     window: Arc<Vec<u8>>,
 }
@@ -32,7 +30,7 @@ impl LogFile {
         open_files: Arc<OpenFiles>,
         truncations: Option<u64>,
     ) -> Self {
-        Self { bytes, ahead, open_files, truncations, is_copied: false, start: 0, window: Arc::default() }
+        Self { bytes, ahead, open_files, truncations, start: 0, window: Arc::default() }
     }
 
     /// A new reader of the same bytes.
@@ -45,15 +43,10 @@ impl LogFile {
         self.ahead = ahead;
     }
 
-    /// Reads bytes into memory also if the file is mapped: nobody can shorten what is kept of them.
-    pub(crate) fn copy_bytes(&mut self) {
-        self.is_copied = true;
-    }
-
     /// The bytes that [`LogFile::read`] returned last, of which `length` are at `position`.
     #[cfg(feature = "arrow")]
     pub(crate) fn shared(&self, position: u64, length: usize) -> SharedBytes {
-        let mapping = self.bytes.mapping().filter(|_| !self.is_copied);
+        let mapping = self.bytes.mapping();
         let start = if mapping.is_some() { position } else { position.saturating_sub(self.start) };
         let start = usize::try_from(start).unwrap_or(usize::MAX);
         let range = start..start.saturating_add(length);
@@ -83,7 +76,7 @@ impl LogFile {
     /// `length` bytes from `position`, or fewer at the end of the file.
     #[inline]
     pub(crate) fn read(&mut self, position: u64, length: usize) -> Result<&[u8]> {
-        if self.is_copied || self.bytes.mapped().is_none() {
+        if self.bytes.mapped().is_none() {
             return self.read_window(position, length);
         }
         // asked again, because a borrow that one path returns lasts on the other path too
@@ -95,7 +88,7 @@ impl LogFile {
     /// Up to `length` bytes from `position`: those that are mapped, or in the window.
     #[inline]
     pub(crate) fn in_memory(&self, position: u64, length: usize) -> &[u8] {
-        let (bytes, start) = match self.bytes.mapped().filter(|_| !self.is_copied) {
+        let (bytes, start) = match self.bytes.mapped() {
             Some(mapped) => (mapped, Some(position)),
             None => (self.window.as_slice(), position.checked_sub(self.start)),
         };
@@ -127,19 +120,38 @@ impl LogFile {
             if self.window.capacity() > 4 * self.ahead.max(wanted) {
                 self.window = Arc::default();
             }
-            self.start = position;
-            let window = reusable(&mut self.window);
+            let kept = self.keep_from(position);
+            // nothing else refers to it now, so this does not copy it
+            let window = Arc::make_mut(&mut self.window);
             // after a roll, the zeros at the end of a preallocated file are gone
-            self.bytes.copy_ahead(position, (length, wanted), window).inspect_err(|_| window.clear())?;
+            self.bytes
+                .copy_ahead(position, (length, wanted), window, kept)
+                .inspect_err(|_| window.clear())?;
             self.check_unchanged().inspect_err(|_| reusable(&mut self.window).clear())?;
         }
         Ok(self.in_window(position, length).unwrap_or_default())
     }
 
+    /// Moves the window to a position, with the bytes that it has from there on: what a batch that crosses its end has in it is not
+    /// read again. Returns their number; what follows them in the window is to be replaced.
+    fn keep_from(&mut self, position: u64) -> usize {
+        let at = position.checked_sub(self.start).and_then(|at| usize::try_from(at).ok());
+        let at = at.unwrap_or(usize::MAX).min(self.window.len());
+        let kept = self.window.len() - at;
+        self.start = position;
+        if let Some(window) = Arc::get_mut(&mut self.window) {
+            window.copy_within(at.., 0);
+        } else {
+            let shared = Arc::clone(&self.window);
+            reusable(&mut self.window).extend_from_slice(shared.get(at..).unwrap_or_default());
+        }
+        kept
+    }
+
     /// [`prefetch`] of bytes that are in a mapping; others are not loaded.
     #[inline]
     pub(crate) fn prefetch(&self, position: u64, length: usize) {
-        let Some(mapped) = self.bytes.mapped().filter(|_| !self.is_copied) else { return };
+        let Some(mapped) = self.bytes.mapped() else { return };
         let start = usize::try_from(position).unwrap_or(usize::MAX);
         prefetch(mapped.get(start..start.saturating_add(length)).unwrap_or_default());
     }

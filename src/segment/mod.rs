@@ -15,7 +15,6 @@ mod index_reach;
 mod lazy_table;
 mod leader_epochs;
 mod log_file;
-mod mapping;
 mod offset_lookups;
 mod open_files;
 mod pair_cache;
@@ -48,13 +47,14 @@ use crate::fs::names::FileKind;
 use crate::fs::{FileBytes, FileIdentity};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::record::BatchHeader;
+use crate::types::Io;
 
 pub(crate) use appender::{SegmentAppender, SegmentLayout, SegmentState, remove_segment};
 use batch_table::BatchTable;
 pub(crate) use batch_table::FoundBatch;
 pub(crate) use buckets::{Bucket, Buckets};
 pub(crate) use damage::{Bounds, Damage, Preceding};
-pub(crate) use file_budget::with_descriptors;
+pub(crate) use file_budget::{close_deleted_files, with_descriptors};
 use file_slots::{FileSlots, Slot};
 use lazy_table::LazyTable;
 pub(crate) use log_file::LogFile;
@@ -86,10 +86,8 @@ pub(crate) use warnings::Warnings;
 pub(crate) const LOOKUP_READ: usize = 8 << 10;
 /// The maximum size of a batch that a look-up reads whole, with the header after it.
 const MAX_LOOKUP_READ: usize = 64 << 10;
-/// Bytes that a scan reads at a time if the file is not mapped.
-pub(crate) const SCAN_READ: usize = 1 << 20;
-/// Bytes that a pass over all checksums reads at a time: they are in the processor's second cache when the checksums are computed.
-pub(crate) const CHECKSUM_READ: usize = 256 << 10;
+/// Bytes that a scan reads at a time if the file is not mapped: they are in the processor's second cache when they are used.
+pub(crate) const SCAN_READ: usize = 256 << 10;
 
 /// The names of a segment's files in the directory. They have the suffix `.swap` if a committed replacement was not
 /// renamed yet.
@@ -235,7 +233,7 @@ impl Segment {
                     return Err(self.changed("a different file with that name"));
                 }
                 let size = self.min_size(&identity, file.size());
-                FileBytes::new(file, Some(size), self.open_files.mapping.should_map(self.is_last()))
+                FileBytes::new(file, Some(size), self.open_files.io == Io::Mmap)
             },
         )
     }
@@ -322,7 +320,7 @@ impl Segment {
         let Some(name) = name else { return Ok(None) };
         let opened = self.open_files.get(&self.slots, slot, kind, || {
             let file = self.open_files.directory.open_file(name)?;
-            open(FileBytes::new(file, None, self.open_files.mapping.should_map(self.is_last()))?)
+            open(FileBytes::new(file, None, self.open_files.io == Io::Mmap)?)
         });
         match opened {
             Ok(opened) => Ok(Some(opened)),
@@ -349,15 +347,6 @@ impl Segment {
     pub(crate) fn walk(&self, leader_epoch: i32, read: usize) -> Result<Walk> {
         let bounds = self.bounds()?;
         Ok(Walk::new(self.log_file(read)?, bounds, 0, Some(bounds.before_first(leader_epoch))))
-    }
-
-    /// A walk from the segment's first batch, of which every byte is read once. It reads also a mapped file by position: measured
-    /// with files in the page cache, page faults of a new mapping take longer than copying, 1.5 times on two threads.
-    #[cfg(feature = "inspect")]
-    pub(crate) fn walk_through(&self) -> Result<Walk> {
-        let mut walk = self.walk(-1, CHECKSUM_READ)?;
-        walk.log.copy_bytes();
-        Ok(walk)
     }
 
     /// A walk from the segment's first batch that skips damage, after a segment that ended with `leader_epoch`.

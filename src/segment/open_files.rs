@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use super::file_budget::{Pool, with_descriptors};
 use super::file_slots::{FileSlots, Slot};
 use super::lazy_table::Budget;
-use super::mapping::Mapping;
 use crate::error::{Error, Result};
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, SystemFile};
@@ -22,7 +21,8 @@ pub(crate) struct OpenFiles {
     pub(crate) interrupt: Interrupt,
     /// The memory for tables of segments.
     pub(crate) tables: Arc<Budget>,
-    pub(crate) mapping: Mapping,
+    /// Files are mapped with [`Io::Mmap`] alone.
+    pub(super) io: Io,
     limit: usize,
     opened: AtomicU64,
     kept: Arc<Pool>,
@@ -32,8 +32,8 @@ pub(crate) struct OpenFiles {
 impl OpenFiles {
     pub(crate) fn new(directory: Directory, io: Io, limit: usize, interrupt: Interrupt) -> Self {
         Self {
-            mapping: Mapping::new(io, &directory),
             directory,
+            io,
             interrupt,
             tables: Arc::default(),
             limit: limit.max(1),
@@ -74,6 +74,11 @@ impl OpenFiles {
             expected: "the log as it was when it was opened".to_owned(),
             found: "a log that was truncated since".to_owned(),
         })
+    }
+
+    /// Closes the kept files that were deleted. *Cost*: a system call for each.
+    pub(crate) fn close_deleted(&self) {
+        self.kept.close_deleted();
     }
 
     /// The number of times a file was opened.

@@ -5,7 +5,7 @@ use super::partition::Partition;
 use super::recovery::remove_newest_first;
 use crate::error::{Error, Result};
 use crate::fs::Staged;
-use crate::segment::{SegmentAppender, SegmentState, StagedSegment};
+use crate::segment::{SegmentAppender, SegmentState, StagedSegment, close_deleted_files};
 use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::StagedLines;
 use crate::state::leader_epochs::LeaderEpochs;
@@ -94,6 +94,7 @@ impl Partition {
         self.durable_offset_file.set(offset)?;
         self.ends.restart(offset);
         staged.after.put()?;
+        close_deleted_files();
         self.publish_segments();
         truncation_count::increment(&self.directory)
     }

@@ -11,7 +11,7 @@ use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::index::TransactionIndexWriter;
 use crate::log::retention::RetentionPlan;
 use crate::log::{Log, LogOptions};
-use crate::segment::{SegmentAppender, remove_segment};
+use crate::segment::{SegmentAppender, close_deleted_files, remove_segment};
 use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::StagedLines;
 use crate::state::leader_epochs::LeaderEpochs;
@@ -168,6 +168,7 @@ impl Partition {
         self.durable_offset_file.set(data_end)?;
         self.producers = staged.producers.put(&self.directory)?;
         self.ends.end_truncation(data_end, offset);
+        close_deleted_files();
         self.publish_segments();
         truncation_count::increment(&self.directory)
     }
@@ -264,6 +265,10 @@ impl Partition {
             self.producers.remove_snapshot(&self.directory, *base_offset)?;
             remove_segment(&self.directory, *base_offset)?;
             self.sealed.remove(base_offset);
+        }
+        if !expired.is_empty() {
+            // readers in this process would keep the space of the files
+            close_deleted_files();
         }
         if !expired.is_empty() && !seeded_bugs::is(SeededBug::NoDirectorySyncOnDelete) {
             self.directory.sync()

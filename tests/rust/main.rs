@@ -86,6 +86,7 @@ mod log {
     mod poisoned_readers;
     mod positions;
     mod refresh;
+    mod refreshed_transactions;
     mod searches;
     mod start_offsets;
     mod time_index_checks;

@@ -16,6 +16,7 @@ from cordwood._stubs.arguments import (
     IsolationLevel,
     Keys,
     OnDamage,
+    OnInvalidUtf8,
     Time,
     Times,
     TimestampUnit,
@@ -39,9 +40,8 @@ class Log:
     Threads may share a `Log`. In a forked child it opens the directory again. Pickling keeps the absolute path and the
     arguments; unpickling opens the directory.
 
-    *io*: `"auto"` maps no file into memory if a broker holds the data directory's lock or a writer the partition's,
-    else all files but the last segment's; `"mmap"` maps all files (use it only if nothing writes to the directory);
-    `"pread"` maps none.
+    *io*: `"auto"` and `"pread"` read files by position; `"mmap"` maps all files into memory: look-ups are faster, but
+    if another process shortens a file, this process is killed. Use it only if nothing writes to the directory.
     *log_start_offset* replaces the offset in the data directory's checkpoint. *topic* and *partition* replace those in
     the directory's name.
     *max_open_files*: the maximum number of files and mappings that the log keeps open. All logs of the process together
@@ -255,6 +255,7 @@ class Log:
         check_crcs: bool = True,
         key_type: ByteType = "binary",
         value_type: ByteType = "binary",
+        on_invalid_utf8: OnInvalidUtf8 = "raise",
         latest: bool = False,
         include_tombstones: bool = False,
         key: Keys | None = None,
@@ -306,8 +307,10 @@ class Log:
         checksum is verified with `"read_committed"`, because a damaged batch is in no transaction, and with *on_damage*
         `"skip"` and `"report"`, because after a batch of a wrong length intact ones would be skipped.
 
-        *key_type*, *value_type*: the types of the columns `key` and `value`. `"string"` requires UTF-8: other bytes
-        raise a `ConfigError` that names the offset. With `"binary_view"` and `"string_view"` no byte of a key or value
+        *key_type*, *value_type*: the types of the columns `key` and `value`. For `"string"` and `"string_view"`,
+        *on_invalid_utf8* says what happens to bytes that are not UTF-8: `"raise"` is a `ConfigError` that names the
+        offset, `"null"` makes the key or value null, and `"replace"` puts U+FFFD in place of each invalid sequence, as
+        `bytes.decode(errors="replace")` does. With `"binary_view"` and `"string_view"` no byte of a key or value
         is copied: the buffers of the column are the blocks that were read from the file, or the decompressed batches.
         A column keeps them in memory, also those of which it uses few rows. With `io="mmap"` they are the mapped
         files, which must not be shortened while the column is used.

@@ -6,7 +6,7 @@ use super::producer_replay::{FromProducers, ProducerReplay};
 use crate::error::{Malformed, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::index::due_entries::EntryRule;
-use crate::segment::{Batch, PartBuilder, Segment, Step, is_relative};
+use crate::segment::{Batch, PartBuilder, SCAN_READ, Segment, Step, is_relative};
 
 /// The contents of a segment's derived files, as Kafka's recovery writes them.
 ///
@@ -69,7 +69,7 @@ pub(super) fn read_segment(
     is_stopped: &AtomicBool,
 ) -> Result<Option<ReadSegment>> {
     let base_offset = segment.base_offset();
-    let mut walk = segment.walk_through()?;
+    let mut walk = segment.walk(-1, SCAN_READ)?;
     let mut part = PartBuilder::new(base_offset, 0, rule);
     let (mut first_with_epoch, mut has_producers) = (None, false);
     loop {

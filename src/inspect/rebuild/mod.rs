@@ -36,7 +36,7 @@ use crate::error::{Malformed, Result};
 use crate::fs::{Directory, PartitionLocks};
 use crate::index::due_entries::EntryRule;
 use crate::log::{Log, LogOptions};
-use crate::types::{Interrupt, Io, OnWarning};
+use crate::types::{Interrupt, OnWarning};
 
 /// How the derived files of a partition are rebuilt.
 #[derive(Debug, Clone)]
@@ -103,8 +103,7 @@ pub fn rebuild_in(directory: &Directory, options: &RebuildOptions) -> Result<Reb
         return compare(&Log::open_in(directory.clone(), log_options(options))?, options, None);
     }
     let mut locks = PartitionLocks::take(directory)?;
-    // nobody shortens a file while the locks are held
-    let log = Log::open_in(directory.clone(), LogOptions { io: Io::Mmap, ..log_options(options) })?;
+    let log = Log::open_in(directory.clone(), log_options(options))?;
     let mut replacements = Replacements::new(directory)?;
     let report = compare(&log, options, Some(&mut replacements))?;
     locks.renew(directory)?;

@@ -82,7 +82,7 @@ impl<'a> SegmentCheck<'a> {
     /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub(crate) fn run(mut self, work: &Work<'_>) -> Result<SegmentReport> {
         let is_too_large = self.size()?;
-        let mut walk = self.segment.walk_through()?;
+        let mut walk = self.segment.walk(-1, SCAN_READ)?;
         self.open_indexes(walk.bounds.end)?;
         self.batches(&mut walk, MAX_BYTES, work)?;
         if is_too_large && walk.position < walk.bounds.end {

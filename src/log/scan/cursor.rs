@@ -6,7 +6,6 @@ use super::Scan;
 use super::uncommitted::Uncommitted;
 use crate::error::Result;
 use crate::segment::{Batch, Damage, Preceding, SCAN_READ, Segment, Step, Walk};
-use crate::types::Io;
 
 /// The position of a scan in its log.
 #[derive(Debug, Default)]
@@ -122,9 +121,6 @@ impl Scan {
             None => segment.walk_after(leader_epoch, SCAN_READ)?,
         };
         walk.set_check_crcs(self.filter.options.check_crcs);
-        if self.keeps_bytes && self.log.options().io != Io::Mmap {
-            walk.log.copy_bytes();
-        }
         Ok(Some(walk))
     }
 }

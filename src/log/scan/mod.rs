@@ -45,8 +45,6 @@ pub struct Scan {
     /// The iterator over the records of the current batch, and the place of their bytes; `None` if they are not returned.
     records: Option<(Records, Payload)>,
     buffer: Arc<Vec<u8>>,
-    /// Whether the caller keeps bytes of batches.
-    keeps_bytes: bool,
     damaged_ranges: Vec<DamagedRange>,
     stats: ScanStats,
     /// For a scan that may return records which a committed reader may not see.
@@ -94,7 +92,6 @@ impl Log {
             cursor: Cursor::default(),
             records: None,
             buffer: Arc::default(),
-            keeps_bytes: false,
             damaged_ranges: Vec::new(),
             stats: ScanStats::default(),
             uncommitted: is_uncommitted.then(Uncommitted::default),

@@ -42,13 +42,8 @@ impl Scan {
         }
     }
 
-    /// Says that the caller keeps the bytes of [`Scan::payload`]: they are in memory, and nobody can shorten them. Only with
-    /// [`Io::Mmap`], which asserts that the files are not changed, are they in a mapping.
-    pub(crate) fn keep_bytes(&mut self) {
-        self.keeps_bytes = true;
-    }
-
-    /// The bytes to which the spans of the current batch refer.
+    /// The bytes to which the spans of the current batch refer. They can be kept, and nobody can shorten them: only with
+    /// [`Io::Mmap`](crate::types::Io::Mmap), which asserts that the files are not changed, are they in a mapping.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).

@@ -40,25 +40,15 @@ def mapped(partition: Path, io: str) -> set[str]:
 LAST = "00000000000000001217"
 
 
-def test_auto_maps_all_but_the_files_of_the_last_segment(partition: Path) -> None:
-    files = mapped(partition, "auto")
-    assert {"00000000000000000000.log", "00000000000000000400.index", "00000000000000000807.timeindex"} <= files
-    assert not [name for name in files if name.startswith(LAST)]
-
-
-def test_auto_maps_nothing_while_another_process_holds_the_lock_of_a_broker(partition: Path) -> None:
+def test_mmap_maps_all_files_even_under_the_lock_of_a_broker(partition: Path) -> None:
     with (partition.parent / ".lock").open("w") as lock:
         # the JVM's FileLock is an fcntl lock over the whole file
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        assert mapped(partition, "auto") == set()
-    assert mapped(partition, "auto") != set()
+        files = mapped(partition, "mmap")
+    assert {"00000000000000000000.log", "00000000000000000400.index", "00000000000000000807.timeindex"} <= files
+    assert {f"{LAST}.log", f"{LAST}.index", f"{LAST}.timeindex"} <= files
 
 
-def test_mmap_maps_the_last_segment_too_even_under_a_lock(partition: Path) -> None:
-    with (partition.parent / ".lock").open("w") as lock:
-        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        assert {f"{LAST}.log", f"{LAST}.index", f"{LAST}.timeindex"} <= mapped(partition, "mmap")
-
-
-def test_pread_maps_nothing(partition: Path) -> None:
-    assert mapped(partition, "pread") == set()
+@pytest.mark.parametrize("io", ["auto", "pread"])
+def test_only_mmap_maps_files(partition: Path, io: str) -> None:
+    assert mapped(partition, io) == set()
