@@ -35,6 +35,7 @@ use crate::error::{Error, Result};
 use crate::log::Log;
 use crate::state::cleaner_checkpoint::CleanerCheckpoint;
 use crate::state::data_directory::DataDirectory;
+use crate::writer::replacement::remove_cleaned;
 use crate::writer::{Cleanable, LogWriter, WriterOptions};
 
 /// How a log is compacted. The rules are in its settings ([`LogConfig`]).
@@ -213,6 +214,7 @@ impl LogWriter {
             return Ok(None);
         }
         let mut pass = Pass::new(source, &history, &keys, options.threads)?;
+        remove_cleaned(&directory)?;
         for group in range.groups(&log, &config, keys.end_offset())? {
             let cleaned = pass.clean(&group, self.last_records()?, Some(&directory))?;
             let replaced: Vec<_> = group.iter().map(|segment| segment.base_offset()).collect();

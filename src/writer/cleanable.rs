@@ -12,6 +12,7 @@ use crate::segment::is_relative;
 use crate::state::cleaner_checkpoint::CleanerCheckpoint;
 use crate::state::producers::LastRecord;
 use crate::writer::partition::Partition;
+use crate::writer::replacement::remove_cleaned;
 
 /// The state of a log at the start of a compaction.
 #[derive(Debug)]
@@ -106,6 +107,7 @@ impl LogWriter {
                     (*base, own.copied().flat_map(encode_aborted).collect())
                 })
                 .collect();
+            remove_cleaned(&directory)?;
             recovery::write_parts(&directory, base_offset, &scanned.parts, &indexes)?;
             let mut partition = self.shared.enter()?;
             let done = partition.replace_with_parts(base_offset, &bases);

@@ -26,8 +26,10 @@ pub(crate) fn remove(directory: &Directory, base_offset: i64) -> Result<()> {
 
 /// Replaces segments. `new`: the base offsets of the new ones, ascending, of which one at least has a batch; `replaced`: those of the
 /// existing ones, ascending.
+///
+/// There is no other `.cleaned` file ([`remove_cleaned`]): with one at a lower base offset, the new segments would not count as
+/// committed.
 pub(super) fn commit(directory: &Directory, new: &[i64], replaced: &[i64]) -> Result<()> {
-    remove_others(directory, new)?;
     if seeded_bugs::is(SeededBug::ReplacedBeforeCommit) {
         remove_ascending(directory, replaced)?;
     }
@@ -48,13 +50,11 @@ pub(super) fn commit(directory: &Directory, new: &[i64], replaced: &[i64]) -> Re
     Ok(())
 }
 
-/// Removes the `.cleaned` files of an earlier attempt, durably: with one at a lower base offset, the new segments would not count as
-/// committed.
-fn remove_others(directory: &Directory, new: &[i64]) -> Result<()> {
+/// Removes the `.cleaned` files of an earlier attempt, durably. Called once before new segments are written.
+pub(crate) fn remove_cleaned(directory: &Directory) -> Result<()> {
     let mut is_changed = false;
     for (name, _) in directory.entries()? {
-        let parsed = SegmentFileName::parse(&name).filter(|parsed| parsed.stage == Stage::Cleaned);
-        if parsed.is_some_and(|parsed| !new.contains(&parsed.base_offset)) {
+        if SegmentFileName::parse(&name).is_some_and(|parsed| parsed.stage == Stage::Cleaned) {
             directory.remove(&name)?;
             is_changed = true;
         }

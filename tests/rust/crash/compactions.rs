@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cordwood::cleaner::{Compaction, CompactionOptions};
 use cordwood::config::{CleanupPolicy, LogConfig};
-use cordwood::fs::mem::{CrashPoint, Fault, FaultKind, Image, MemoryDisk, Survivors};
+use cordwood::fs::mem::{CrashPoint, Fault, FaultKind, Image, ListingRace, MemoryDisk, Survivors};
 use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 
 use crate::batches::{ABORT, BatchV2, COMMIT, Rec};
@@ -450,4 +452,34 @@ fn a_power_loss_while_a_compaction_splits_an_overflowed_segment_costs_nothing() 
 /// For the seeded bugs.
 pub fn compactions() -> Tally {
     run(0..1, 0).0
+}
+
+/// The directory listings during a compaction of a log with so many segments to clean, and the number of replaced segments.
+fn listings_of_a_compaction(segments: usize) -> (usize, usize) {
+    let disk = MemoryDisk::new(16);
+    let mut writer = LogWriter::open_in(disk.directory("/orders-0"), &options()).unwrap();
+    for number in 0..2 * segments {
+        let value = "x".repeat(200);
+        let record = Rec::at(NOW).key(format!("key {}", number % segments)).value(value);
+        let end = writer.log_end_offset();
+        let batch = BatchV2::new(end).leader_epoch(0).records([record]).build();
+        writer.append_batches(&batch.bytes, true).unwrap();
+        writer.roll().unwrap();
+    }
+    let listings = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&listings);
+    disk.set_listing_race(Some(ListingRace {
+        meanwhile: Box::new(move || _ = counter.fetch_add(1, Ordering::Relaxed)),
+        returns: Box::new(|_| true),
+    }));
+    let compaction = writer.compact(&CompactionOptions::default()).unwrap();
+    (listings.load(Ordering::Relaxed), compaction.segments.len())
+}
+
+#[test]
+fn a_compaction_lists_the_directory_as_often_for_many_segments_as_for_few() {
+    let (few, many) = (listings_of_a_compaction(4), listings_of_a_compaction(40));
+    assert_eq!((few.1, many.1), (8, 80));
+    assert_eq!(few.0, many.0);
+    assert!(few.0 <= 4, "{few:?}");
 }
