@@ -39,6 +39,9 @@ impl Replacement {
     /// Decides by the names; `offsets_of` returns the base offset of the first batch of a `.log` and the offset after its
     /// last one.
     ///
+    /// A committed file contradicts segments that end below it: no checksum covers a base offset. Segments without a batch contradict
+    /// nothing.
+    ///
     /// Kafka keeps a live segment whose base offset is below the replacement's. But if all its batches are within the
     /// replacement's offsets, it is the source of a split, because a part's base offset is that of its first batch. It is
     /// replaced, too.
@@ -87,14 +90,25 @@ impl Replacement {
         let originals =
             live().chain(of_stage(Stage::Deleted).filter(|file| file.parsed.kind == FileKind::Log));
         let originals = originals.filter(|file| found.replaced.contains(&file.parsed.base_offset));
-        if let Some(last) = originals.max_by_key(|file| file.parsed.base_offset) {
-            let end = offsets_of(last)?.end;
+        let mut originals: Vec<_> = originals.collect();
+        originals.sort_by_key(|file| file.parsed.base_offset);
+        // an empty one contradicts nothing. It limits the replacement by the segment after it; without that, those before it do
+        let has_next = live().any(|file| file.parsed.base_offset >= high);
+        let mut offsets = None;
+        while let Some(last) = originals.pop() {
+            let own = offsets_of(last)?;
+            if !own.is_empty() {
+                offsets = Some((last, own.end));
+            }
+            if offsets.is_some() || has_next {
+                break;
+            }
+        }
+        if let Some((last, end)) = offsets {
             if end < high {
-                found.contradict(
-                    last,
-                    &format!("offsets below {end}"),
-                    &format!("offsets up to {}", high - 1),
-                );
+                let (expected, covered) =
+                    (format!("offsets below {end}"), format!("offsets up to {}", high - 1));
+                found.contradict(last, &expected, &covered);
             } else if high < end && last.parsed.stage == Stage::Live {
                 found.partly_replaced = Some(last.parsed.base_offset);
             }

@@ -139,3 +139,71 @@ fn a_segment_that_a_replacement_covers_in_part_is_kept_in_quarantine() {
     assert_eq!(kept.len(), 1);
     assert_eq!(fs::read(&kept[0]).unwrap(), original);
 }
+
+/// What is left of a segment that a committed replacement replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Original {
+    Missing,
+    Empty,
+    Shorter,
+    Whole,
+    Longer,
+}
+
+/// Kafka puts every committed replacement in place of the segments in its offsets. So do the writer and the reader, in the same cases,
+/// unless the last original that has a batch ends below the replacement, which is a sign of damage to the replacement.
+#[test]
+fn originals_without_a_batch_contradict_no_replacement() {
+    use Original::{Empty, Longer, Missing, Shorter, Whole};
+    let states = [Missing, Empty, Shorter, Whole, Longer];
+    let cases = states.iter().flat_map(|first| states.iter().map(move |second| [*first, *second]));
+    for (originals, has_next) in cases.flat_map(|case| [(case, true), (case, false)]) {
+        // a longer first segment would overlap the second one
+        if originals[0] == Longer && originals[1] != Missing {
+            continue;
+        }
+        let parent = folder();
+        let dir = parent.path().join("t-0");
+        fs::create_dir(&dir).unwrap();
+        let put = |name: String, offsets: std::ops::Range<i64>| {
+            fs::write(dir.join(name), offsets.map(|offset| batch(offset).bytes).collect::<Vec<_>>().concat())
+                .unwrap();
+        };
+        for (base, original) in [0, 5].into_iter().zip(originals) {
+            put(format!("{}.swap", file_name(base, "log")), base..base + 5);
+            let end = match original {
+                Missing => continue,
+                Empty => base,
+                Shorter => base + 2,
+                Whole => base + 5,
+                Longer => base + 7,
+            };
+            put(file_name(base, "log"), base..end);
+        }
+        if has_next {
+            put(file_name(20, "log"), 20..22);
+        }
+        let ends = [0, 5].into_iter().zip(originals).filter_map(|(base, original)| match original {
+            Missing => None,
+            Empty => Some((base, base)),
+            Shorter => Some((base, base + 2)),
+            Whole => Some((base, base + 5)),
+            Longer => Some((base, base + 7)),
+        });
+        let last = ends.filter(|(base, end)| has_next || base < end).last();
+        let is_refused = last.is_some_and(|(base, end)| base < end && end < 10);
+        let case = format!("{originals:?}, next: {has_next}");
+        let warnings = open(&dir, Io::Pread).warnings();
+        let contradicts =
+            warnings.iter().any(|warning| warning.contains("the segments that it would replace are read"));
+        assert_eq!(contradicts, is_refused, "{case}: {warnings:?}");
+        if is_refused {
+            assert_refused(&dir, "which this file would replace");
+            continue;
+        }
+        let expected: Vec<_> = (0..10).chain(if has_next { 20..22 } else { 0..0 }).collect();
+        assert_eq!(readable(&dir), expected, "{case}");
+        LogWriter::open(&dir, &options()).unwrap_or_else(|error| panic!("{case}: {error}"));
+        assert_eq!(readable(&dir), expected, "{case}");
+    }
+}
