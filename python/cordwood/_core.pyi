@@ -217,6 +217,8 @@ __all__ = [
     "_local_path",
     "_log_config_checked",
     "_log_config_from_properties",
+    "_log_config_of_topic",
+    "_log_config_states_policy",
     "_log_config_to_properties",
     "_logs_opened",
     "_nearest",
@@ -275,6 +277,19 @@ def _log_config_from_properties(
     properties: dict[str, str], kind: PropertySource | None = None, overrides: dict[str, str] | None = None
 ) -> dict[str, Any]:
     """Return the fields of a `LogConfig` from the properties of a broker or a topic, and overrides of a topic."""
+
+def _log_config_states_policy(
+    properties: dict[str, str], kind: PropertySource | None, overrides: dict[str, str]
+) -> bool:
+    """Return whether these properties have a `cleanup.policy`."""
+
+def _log_config_of_topic(
+    path: FilePath, metadata: FilePath | None, file: dict[str, str], overrides: dict[str, str]
+) -> dict[str, Any] | None:
+    """Return the fields of a `LogConfig` from the metadata of a partition's topic; `None` if they are not known.
+
+    *file*: the properties of a broker, below those of the metadata, or of a topic, above them.
+    """
 
 def _log_config_checked(fields: dict[str, object]) -> dict[str, Any]:
     """Check fields of a `LogConfig`, alone and together, and return all fields with their values converted."""

@@ -6,9 +6,15 @@ from os import PathLike
 from typing import Literal, Self
 
 from cordwood import properties as files
-from cordwood._core import _log_config_checked, _log_config_from_properties, _log_config_to_properties
+from cordwood._core import (
+    _log_config_checked,
+    _log_config_from_properties,
+    _log_config_of_topic,
+    _log_config_states_policy,
+    _log_config_to_properties,
+)
 from cordwood.properties import refused, shown
-from cordwood.types import TimestampType
+from cordwood.types import DefaultPolicy, TimestampType
 
 __all__ = ["LogConfig"]
 
@@ -74,8 +80,9 @@ class LogConfig:
     min_cleanable_dirty_ratio: float = _DEFAULTS["min_cleanable_dirty_ratio"]
     """Minimum ratio of the dirty part to the whole log for compaction: 0 to 1; 0.5."""
 
-    cleanup_policy: str = _DEFAULTS["cleanup_policy"]
-    """How old records are removed: `"delete"`, `"compact"`, `"compact,delete"`, or `""`: none are removed."""
+    cleanup_policy: str = DefaultPolicy(_DEFAULTS["cleanup_policy"])
+    """How old records are removed: `"delete"`, `"compact"`, `"compact,delete"`, or `""`: none are removed. The default
+    is `"delete"`; but if it is not given, retention refuses a log that shows compaction."""
 
     file_delete_delay_ms: int = _DEFAULTS["file_delete_delay_ms"]
     """How long a broker keeps the files of a deleted segment under their `.deleted` names, ms: at least 0; 1 minute. A
@@ -116,7 +123,8 @@ class LogConfig:
     def __post_init__(self) -> None:
         """Check each setting and their combination, and convert each value to its canonical type."""
         for field, value in _log_config_checked(vars(self)).items():
-            object.__setattr__(self, field, value)
+            if not isinstance(getattr(self, field), DefaultPolicy):
+                object.__setattr__(self, field, value)
 
     @classmethod
     def from_properties(
@@ -142,17 +150,60 @@ class LogConfig:
         given_kind: object = kind
         if not isinstance(given_kind, str | None) or given_kind not in {"broker", "topic", None}:
             raise refused("kind", '"broker" or "topic"', shown(given_kind))
-        if not isinstance(properties, (Mapping, str, PathLike)):
-            raise _wrong_type("properties", "a path or a mapping", properties)
+        given = _texts("properties", properties)
         if not isinstance(overrides, (Mapping, type(None))):
             raise _wrong_type("overrides", "a mapping", overrides)
-        given = files.texts("properties", properties) if isinstance(properties, Mapping) else files.read(properties)
         topics = None if overrides is None else files.texts("overrides", overrides)
-        return cls(**_log_config_from_properties(given, kind, topics))
+        fields = _log_config_from_properties(given, kind, topics)
+        if not _log_config_states_policy(given, kind, topics or {}):
+            # the default, which says so
+            del fields["cleanup_policy"]
+        return cls(**fields)
+
+    @classmethod
+    def from_metadata(
+        cls,
+        path: str | PathLike[str],
+        *,
+        metadata: str | PathLike[str] | None = None,
+        properties: str | PathLike[str] | Mapping[str, object] | None = None,
+        overrides: Mapping[str, object] | None = None,
+    ) -> Self | None:
+        """Return the settings of a partition's topic from the metadata of its cluster; `None` if they are not known.
+
+        *path*: a partition directory, which need not exist. *metadata*: a data directory with `__cluster_metadata-0`,
+        this partition directory, or a snapshot; by default, the data directory of the partition.
+
+        The settings are, in this order: *overrides*, under a topic's names; those of the topic; those of the broker and
+        of all brokers in the metadata; *properties*, a broker's own file, which the metadata does not contain; Kafka's
+        defaults. (Properties of a topic take precedence over the metadata, too.) Settings of a later version of Kafka
+        are ignored.
+
+        `None` if the data directory has no metadata, or the metadata has no such topic. A topic of the same name with
+        another id is another topic.
+
+        *Errors*: `CorruptLogError` if records of the metadata are missing or not decodable; `ConfigError` if *metadata*
+        is given and has no such topic.
+
+        >>> config = LogConfig.from_metadata("tests/golden/16-data-dir/rivers.compact-0")
+        >>> config.cleanup_policy, config.segment_bytes
+        ('compact', 1048576)
+        """
+        file = {} if properties is None else _texts("properties", properties)
+        topics = {} if overrides is None else files.texts("overrides", overrides)
+        fields = _log_config_of_topic(path, metadata, file, topics)
+        return None if fields is None else cls(**fields)
 
     def to_properties(self) -> dict[str, str]:
         """Return all settings under their topic names; `from_properties` converts them back."""
         return _log_config_to_properties(vars(self))
+
+
+def _texts(argument: str, properties: str | PathLike[str] | Mapping[str, object]) -> dict[str, str]:
+    """Return the properties in a file or a mapping."""
+    if not isinstance(properties, (Mapping, str, PathLike)):
+        raise _wrong_type(argument, "a path or a mapping", properties)
+    return files.texts(argument, properties) if isinstance(properties, Mapping) else files.read(properties)
 
 
 def _wrong_type(argument: str, expected: str, found: object) -> TypeError:

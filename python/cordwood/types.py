@@ -1,8 +1,14 @@
-"""Enumerations of Kafka that are defined in Python."""
+"""Types of settings that are defined in Python: enumerations of Kafka, and a default."""
 
 from enum import IntEnum
 
-__all__ = ["TimestampType"]
+__all__ = ["DefaultPolicy", "TimestampType"]
+
+
+class DefaultPolicy(str):
+    """The default of `LogConfig.cleanup_policy`: nobody has said that it is the policy of the log. Copies keep it."""
+
+    __slots__ = ()
 
 
 class TimestampType(IntEnum):

@@ -16,6 +16,8 @@ mod settings;
 mod suggestions;
 mod value;
 
+#[cfg(any(feature = "inspect", feature = "python"))]
+pub(crate) use properties::CLEANUP_POLICY;
 pub use properties::PropertySource;
 #[cfg(feature = "python")]
 pub(crate) use settings::TIMESTAMP_TYPES;
@@ -76,7 +78,7 @@ impl CompressionType {
 /// take a `LogConfig` also validate it.
 ///
 /// *Source*: Kafka's `LogConfig`, 4.3.1.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct LogConfig {
     /// Maximum size of a segment's `.log`, bytes: 14 to 2³¹−1; default 1 GiB. Below 1 MiB, Kafka's name is
     /// `internal.segment.bytes`.
@@ -110,6 +112,9 @@ pub struct LogConfig {
     pub min_cleanable_dirty_ratio: f64,
     /// What happens to old records; default `delete`.
     pub cleanup_policy: CleanupPolicy,
+    /// Whether `cleanup_policy` is known to be that of this log, and not only the default; default false. If it is not, retention
+    /// refuses a log that shows compaction. Properties with a policy, and a topic's metadata, set it.
+    pub states_cleanup_policy: bool,
     /// Time for which a deleted segment's files keep their `.deleted` names, ms: ≥ 0; default 1 minute.
     pub file_delete_delay_ms: i64,
     /// How batches are compressed; default `producer`.
@@ -135,6 +140,13 @@ pub struct LogConfig {
     pub unclean_leader_election_enable: bool,
 }
 
+/// Whether all settings are equal. Whether a policy is only the default is no setting.
+impl PartialEq for LogConfig {
+    fn eq(&self, other: &Self) -> bool {
+        settings().all(|setting| setting.value(self) == setting.value(other))
+    }
+}
+
 impl Default for LogConfig {
     fn default() -> Self {
         const HOUR: i64 = 3_600_000;
@@ -154,6 +166,7 @@ impl Default for LogConfig {
             max_compaction_lag_ms: i64::MAX,
             min_cleanable_dirty_ratio: 0.5,
             cleanup_policy: CleanupPolicy { delete: true, compact: false },
+            states_cleanup_policy: false,
             file_delete_delay_ms: 60_000,
             compression_type: CompressionType::Producer,
             compression_gzip_level: -1,

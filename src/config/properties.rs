@@ -26,6 +26,8 @@ impl PropertySource {
     }
 }
 
+/// The name of [`LogConfig::cleanup_policy`].
+pub(crate) const CLEANUP_POLICY: &str = "cleanup.policy";
 const SEGMENT_BYTES: &str = "segment.bytes";
 /// The name of a segment size below [`MIN_SEGMENT_BYTES`], for topics only. It takes precedence over `segment.bytes`.
 const INTERNAL_SEGMENT_BYTES: &str = "internal.segment.bytes";
@@ -92,6 +94,30 @@ impl LogConfig {
         self.checked()
     }
 
+    /// The settings of a topic from the metadata of its cluster: `broker` has those of the broker, under a broker's names;
+    /// `topic` those of the topic, of which unknown ones are left out: they are of a later version; `overrides` take precedence.
+    ///
+    /// # Errors
+    /// As [`LogConfig::from_properties`].
+    pub fn of_topic(
+        broker: &BTreeMap<String, String>,
+        topic: &BTreeMap<String, String>,
+        overrides: &BTreeMap<String, String>,
+    ) -> Result<Self> {
+        let is_small = |text: &str| text.trim().parse::<i64>().is_ok_and(|size| size < MIN_SEGMENT_BYTES);
+        let known = topic.iter().filter(|(name, _)| {
+            settings().any(|setting| setting.name == *name)
+                || [INTERNAL_SEGMENT_BYTES, REMOTE_STORAGE].contains(&name.as_str())
+        });
+        // brokers before 4.1 accepted a small size under the usual name
+        let stored = known.map(|(name, text)| match name.as_str() {
+            SEGMENT_BYTES if is_small(text) => (INTERNAL_SEGMENT_BYTES.to_owned(), text.clone()),
+            _ => (name.clone(), text.clone()),
+        });
+        let config = Self::from_broker(broker)?.with_overrides(&stored.collect())?;
+        Ok(Self { states_cleanup_policy: true, ..config.with_overrides(overrides)? })
+    }
+
     /// All settings under their topic names. [`LogConfig::from_properties`] returns the same settings for them.
     pub fn to_properties(&self) -> BTreeMap<String, String> {
         settings()
@@ -126,6 +152,7 @@ impl LogConfig {
         if !setting.allowed.admits(value) || setting.store(self, value).is_none() {
             return Err(refused(name, setting.allowed.to_string(), text));
         }
+        self.states_cleanup_policy |= setting.name == CLEANUP_POLICY;
         Ok(())
     }
 

@@ -4,11 +4,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use super::boundary::KEEP_WARNING;
+use crate::inspect::internal_topics::is_topic_compacted;
 use crate::log::LogOptions;
 use crate::plan::{Context, LogCache};
 
 static LOGS: LazyLock<Arc<LogCache>> = LazyLock::new(|| {
-    Arc::new(LogCache::new(LogOptions { on_warning: KEEP_WARNING, ..LogOptions::default() }))
+    Arc::new(LogCache::new(LogOptions {
+        is_topic_compacted,
+        on_warning: KEEP_WARNING,
+        ..LogOptions::default()
+    }))
 });
 
 static USERS: AtomicUsize = AtomicUsize::new(0);

@@ -1,12 +1,14 @@
-//! Offsets that lie between two segments, in none of them.
+//! Offsets that are in no batch, between two segments or within one.
 //!
-//! Kafka leaves such a gap if it compacts a log, or truncates inside a batch. Otherwise a segment begins where the one
-//! before it ends, so a gap means that a segment is missing or was cut. No file of a partition says whether the
-//! partition is compacted. The evidence for it is the cleaner's checkpoint in the data directory, what a copy notes
-//! of it, or a batch that only compaction produces.
+//! Kafka leaves such a gap if it compacts a log, or truncates inside a batch. Otherwise a batch begins where the one before it
+//! ends, so a gap means that a batch or a segment is missing or was cut. The topic's settings say whether it is compacted, if the
+//! caller can find them ([`LogOptions::is_topic_compacted`](super::LogOptions::is_topic_compacted)). The files show it by the
+//! cleaner's checkpoint in the data directory, by what a copy notes of it, and by what only compaction produces: a batch that it
+//! has rewritten, an empty segment before the last one, 2³¹ missing offsets between two segments, more than a lost one can have. Another
+//! gap alone shows nothing, and one such trace decides for the whole log,
+//! because compaction also removes batches without a trace.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
@@ -14,7 +16,7 @@ use arc_swap::ArcSwap;
 use super::{Log, OnDamage, Ranges, ScanOptions, loader, metadata};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
-use crate::segment::Segment;
+use crate::segment::{Batch, Segment};
 use crate::state::cleaner_checkpoint::CLEANED;
 use crate::state::offset_checkpoint::CLEANED_OFFSETS;
 use crate::types::{is_or_are, offsets_in_words};
@@ -26,10 +28,8 @@ pub(super) struct Continuity {
     second_listing: OnceLock<Vec<i64>>,
     /// Whether the cleaner's checkpoint contains the partition.
     is_cleaned: OnceLock<bool>,
-    /// Whether the oldest segments are compacted.
-    searched: OnceLock<bool>,
-    /// Whether a compacted segment was found.
-    is_compacted: AtomicBool,
+    /// Whether the log is compacted.
+    is_compacted: OnceLock<bool>,
     /// Base offsets of the segments after checked gaps, in ascending order. Read without a lock, and replaced as a whole.
     checked: ArcSwap<Vec<i64>>,
 }
@@ -84,32 +84,36 @@ impl Log {
         Ok(gaps)
     }
 
-    /// Whether the files show that the log is compacted, so that a gap between two segments may not be lost data. They show
-    /// it if the data directory's `cleaner-offset-checkpoint` contains the partition, or the one that it is a copy of; or if,
-    /// in a segment, records are missing inside a batch, a batch has a delete horizon, or offsets are missing between two
-    /// batches of one leader epoch. (The last does not count if a `LogWriter` has opened the log, because it truncates inside a batch.) A topic's
-    /// settings are not on disk, so a compacted log may not show it.
+    /// Whether the log is compacted, so that missing offsets may not be lost data. It is if its topic is
+    /// ([`LogOptions::is_topic_compacted`](super::LogOptions::is_topic_compacted)); if the data directory's
+    /// `cleaner-offset-checkpoint` contains the partition, or the one that it is a copy of; or if records are missing inside a batch,
+    /// a batch has a delete horizon, a segment before the last one is empty, or 2³¹ offsets are missing between two segments, which no
+    /// lost segment can have. Without the topic's settings, a compacted log may
+    /// not show it.
     ///
     /// *Cost*: if nothing else shows it, walks the headers of the oldest segments, up to 1 GiB, once per log.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::LogChanged`].
     pub fn is_compacted(&self) -> Result<bool> {
-        let Continuity { is_compacted, searched, .. } = &self.inner.continuity;
-        if is_compacted.load(Ordering::Relaxed) || self.is_cleaned() {
+        let known = &self.inner.continuity.is_compacted;
+        if self.is_cleaned() {
             return Ok(true);
         }
-        if let Some(found) = searched.get() {
+        if let Some(found) = known.get() {
             return Ok(*found);
         }
-        let found = self.search_for_compaction()?;
-        Ok(*searched.get_or_init(|| found))
+        let is_topics = (self.options().is_topic_compacted)(self.path()) == Some(true);
+        let found = is_topics || self.search_for_compaction()?;
+        Ok(*known.get_or_init(|| found))
     }
 
     fn search_for_compaction(&self) -> Result<bool> {
+        const MAX_OFFSETS: i64 = 1 << 31;
         let mut walked = 0;
         for segment in self.segments().iter() {
-            if segment.is_compacted()? {
+            let is_leap = |end: i64| !segment.is_last() && segment.upper() - end >= MAX_OFFSETS;
+            if is_leap(segment.base_offset()) && is_leap(segment.end_offset()?) || segment.is_compacted()? {
                 return Ok(true);
             }
             walked += segment.size()?;
@@ -131,10 +135,16 @@ impl Log {
         Ok(!scan.damaged_ranges().is_empty())
     }
 
-    /// Records that a segment is compacted.
-    pub(super) fn note_compacted(&self, segment: &Segment) {
-        segment.note_compacted();
-        self.inner.continuity.is_compacted.store(true, Ordering::Relaxed);
+    /// Warns, once, that the offsets from `start` to a batch of a segment are missing.
+    pub(super) fn warn_of_gap_within(&self, segment: &Segment, start: i64, batch: &Batch) {
+        let end = batch.header.base_offset;
+        segment.warn(&format!(
+            "{}: offsets {start} to {} are missing before position {}: unless the log is compacted, batches were lost. \
+             `verify` finds what else is wrong",
+            segment.path().display(),
+            end - 1,
+            batch.position,
+        ));
     }
 
     /// Called before a look-up returns a result from `next`, which follows `segment`, whose undamaged end is at offset
@@ -149,9 +159,7 @@ impl Log {
         Ok(())
     }
 
-    /// Warns, once, that the offsets from `end` to `next` are missing, unless the log is compacted there: the cleaner's
-    /// checkpoint contains the partition, or a segment next to the gap is compacted. Segments further away do not count:
-    /// otherwise a single one would hide every lost segment of a large log.
+    /// Warns, once, that the offsets from `end` to `next` are missing, unless the log is compacted.
     ///
     /// # Errors
     /// [`Error::LogChanged`], [`Error::Io`].
@@ -167,17 +175,8 @@ impl Log {
             }
             checked
         });
-        if self.is_cleaned() {
+        if self.is_compacted()? {
             return Ok(());
-        }
-        let segments = self.segments();
-        let before = self.nearest_with_batches(segment.base_offset(), |base| segments.floor(base - 1))?;
-        let after = self.nearest_with_batches(high, |base| segments.higher(base))?;
-        for adjacent in [before, after].into_iter().flatten() {
-            if adjacent.is_compacted()? {
-                self.note_compacted(adjacent);
-                return Ok(());
-            }
         }
         segment.warn(&format!(
             "{}: {} {} missing: the segment ends at offset {end}, and the next one, {}, begins at {high}. \
@@ -193,23 +192,6 @@ impl Log {
     /// Whether the gap before a segment was checked: a call has listed the directory again, and warned if it had to.
     pub(super) fn is_gap_checked(&self, next: &Segment) -> bool {
         self.inner.continuity.checked.load().binary_search(&next.base_offset()).is_ok()
-    }
-
-    /// The segment at a base offset or, if that is empty (compaction may leave such segments), the nearest that is not.
-    fn nearest_with_batches<'a>(
-        &'a self,
-        base_offset: i64,
-        next: impl Fn(i64) -> Option<&'a Arc<Segment>>,
-    ) -> Result<Option<&'a Arc<Segment>>> {
-        let mut nearest = self.segments().floor(base_offset);
-        while let Some(segment) = nearest {
-            self.options().interrupt.check()?;
-            if segment.size()? > 0 {
-                break;
-            }
-            nearest = next(segment.base_offset());
-        }
-        Ok(nearest)
     }
 
     /// Fails if the directory has a segment between these two, which the listing of this log has missed.

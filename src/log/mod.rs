@@ -72,6 +72,9 @@ pub struct LogOptions {
     /// half of its soft limit of open files. In addition, a log keeps a descriptor of its directory open. An open index with many
     /// look-ups has up to 10 % of its size in memory: 1 MiB for the largest that Kafka writes by default.
     pub max_open_files: usize,
+    /// Tells whether the topic of a partition directory is compacted; `None` if that is not known. Called when it matters, at most
+    /// once per log. Default: not known. With the feature `inspect`, `inspect::internal_topics::is_topic_compacted`.
+    pub is_topic_compacted: fn(&Path) -> Option<bool>,
     /// Called during long work.
     pub interrupt: Interrupt,
     /// Receives the warnings.
@@ -86,6 +89,7 @@ impl Default for LogOptions {
             topic: None,
             partition: None,
             max_open_files: 256,
+            is_topic_compacted: |_| None,
             interrupt: Interrupt::NEVER,
             on_warning: OnWarning::IGNORE,
         }

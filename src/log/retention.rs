@@ -2,7 +2,7 @@
 
 use super::Log;
 use crate::config::LogConfig;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The segments that retention would delete.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -25,13 +25,14 @@ pub struct RetentionPlan {
 /// timestamp. An empty last segment stays.
 ///
 /// # Errors
-/// [`Error::Io`](crate::Error::Io); [`Error::Corrupt`](crate::Error::Corrupt) if a segment's times have to be read and
+/// [`Error::Config`] if the policy is only the default, and the log shows compaction; [`Error::Io`](crate::Error::Io); [`Error::Corrupt`](crate::Error::Corrupt) if a segment's times have to be read and
 /// are damaged.
 ///
 /// # Source
 /// Kafka: `deleteLogStartOffsetBreachedSegments`, `deleteRetentionSizeBreachedSegments`,
 /// `deleteRetentionMsBreachedSegments`.
 pub fn plan(log: &Log, config: &LogConfig, now: i64) -> Result<RetentionPlan> {
+    ensure_policy(log, config)?;
     let segments: Vec<_> = log.segments().iter().collect();
     let start = log.log_start_offset();
     let passed = segments.iter().skip(1).take_while(|next| next.base_offset() <= start).count();
@@ -71,4 +72,14 @@ pub fn plan(log: &Log, config: &LogConfig, now: i64) -> Result<RetentionPlan> {
         bytes: sizes.iter().take(expired).sum(),
         rolls,
     })
+}
+
+/// Fails if the policy is a default that the log contradicts: the records of a compacted log are not deleted by age.
+fn ensure_policy(log: &Log, config: &LogConfig) -> Result<()> {
+    if config.states_cleanup_policy || config.cleanup_policy.compact || !log.is_compacted()? {
+        return Ok(());
+    }
+    let expected = "the policy of this log, because it shows compaction: delete, compact or \"compact,delete\" \
+                    (delete, the default, would delete its oldest records)";
+    Err(Error::config("cleanup.policy", expected, format!("none, for {}", log.path().display())))
 }

@@ -172,6 +172,7 @@ impl TaskReader {
             return Ok(());
         }
         let log = self.open_log(piece)?;
+        let gaps_before = self.stats().lost_gaps;
         let loses_nothing = self.query().options.fail_on_data_loss;
         let piece = if loses_nothing { piece.clone() } else { self.remaining(piece.clone(), &log)? };
         // a damaged batch that is left out would be counted by its header
@@ -183,7 +184,8 @@ impl TaskReader {
         for range in rest {
             self.aggregate_records(&piece.narrowed(range, 0, None), &log, has_times, found)?;
         }
-        self.check_gaps(&piece, &log)
+        let lost_gaps = self.stats().lost_gaps - gaps_before;
+        self.check_gaps(&piece, &log, lost_gaps)
     }
 
     /// Adds the batches whose headers are exact; returns the ranges of the others, or the whole range and adds none.

@@ -238,7 +238,7 @@ impl TaskReader {
         self.stats += progress.stats();
         self.report_damage(&progress, &piece, &log).map_err(|error| self.in_piece(error, &piece))?;
         // after the records, because damage is an error of the scan
-        self.check_gaps(&piece, &log)
+        self.check_gaps(&piece, &log, progress.stats().lost_gaps)
     }
 
     fn end_part(&mut self) {
@@ -266,8 +266,17 @@ impl TaskReader {
         Ok(())
     }
 
-    /// Reports gaps in the offsets, unless compaction may have removed them.
-    pub(super) fn check_gaps(&mut self, piece: &Piece, log: &Log) -> Result<()> {
+    /// Reports gaps in the offsets, unless compaction may have removed them. `lost_gaps`: the number that the scan of the piece has
+    /// found within segments.
+    pub(super) fn check_gaps(&mut self, piece: &Piece, log: &Log, lost_gaps: u64) -> Result<()> {
+        if lost_gaps > 0 && self.query.options.is_compacted != Some(true) {
+            let reason = format!(
+                "expected segments without a gap in a log that is not compacted, found {lost_gaps} within segments from offset {} \
+                 to {}",
+                piece.split.start_offset, piece.split.end_offset
+            );
+            self.report_gap(PlanError::new(Code::SegmentGone, reason).in_log(&piece.directory))?;
+        }
         let split = &piece.split;
         let gaps = log.offset_gaps(split.start_offset..split.end_offset);
         let gaps = gaps.map_err(|error| self.in_piece(error.into(), piece))?;
@@ -282,13 +291,19 @@ impl TaskReader {
             let error = PlanError::new(Code::SegmentGone, reason)
                 .in_log(&piece.directory)
                 .in_segment(gap.segment_base_offset);
-            if options.fail_on_data_loss {
-                let advice =
-                    "; failOnDataLoss=false reads the rest, cleanupPolicy=compact declares the log compacted";
-                return Err(error.with_advice(advice));
-            }
-            self.context.warnings.push(Warning::of(&error, ""));
+            self.report_gap(error)?;
         }
+        Ok(())
+    }
+
+    /// Fails with the error of a gap, or warns of it.
+    fn report_gap(&mut self, error: PlanError) -> Result<()> {
+        if self.query.options.fail_on_data_loss {
+            let advice =
+                "; failOnDataLoss=false reads the rest, cleanupPolicy=compact declares the log compacted";
+            return Err(error.with_advice(advice));
+        }
+        self.context.warnings.push(Warning::of(&error, ""));
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use super::keywords::Keywords;
 use super::log::PyLog;
 use super::scan::{PyScan, Source};
 use crate::error::Result;
+use crate::inspect::internal_topics::is_topic_compacted;
 use crate::log::{Column, Log, LogOptions};
 
 /// A log, or the directory of one that is opened when it is read.
@@ -41,8 +42,12 @@ impl Partition {
         match self {
             Self::Log(handle) => handle.log(),
             Self::Path(path) => {
-                let options =
-                    LogOptions { interrupt: SIGNALS, on_warning: WARNINGS, ..LogOptions::default() };
+                let options = LogOptions {
+                    is_topic_compacted,
+                    interrupt: SIGNALS,
+                    on_warning: WARNINGS,
+                    ..LogOptions::default()
+                };
                 Log::open(path, options)
             }
         }

@@ -14,6 +14,7 @@ use crate::dir::LogDir;
 use crate::error::Result;
 use crate::fs::forks;
 use crate::fs::names::PartitionState;
+use crate::inspect::internal_topics::is_topic_compacted;
 use crate::log::{Log, LogOptions};
 
 /// A log and how it was opened. A forked child opens it again: the threads that held its locks do not exist there.
@@ -79,6 +80,7 @@ pub(super) fn log_options(io: Defaulted<'_, '_>, max_open_files: Defaulted<'_, '
     Ok(LogOptions {
         io: io.or("io", options.io, one_of(&IO))?,
         max_open_files: max_open_files.or("max_open_files", options.max_open_files, positive)?,
+        is_topic_compacted,
         interrupt: SIGNALS,
         on_warning: WARNINGS,
         ..options

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use pyo3::prelude::*;
 
 use super::arguments::{self, optional};
-use super::config::config_of;
+use super::config::config_or_topics;
 use super::enter::{SIGNALS, enter};
 use super::value_class::{value_class, wrapped};
 use crate::inspect::kafka_load::{
@@ -29,7 +29,7 @@ pub(super) fn plan_kafka_load(
         clean: optional("clean", clean, arguments::flag)?,
         recovery_point: optional("recovery_point", recovery_point, arguments::offset)?,
         log_start_offset: optional("log_start_offset", log_start_offset, arguments::offset)?,
-        config: Cow::Owned(config_of(config)?),
+        config: Cow::Owned(config_or_topics(py, config, &path)?),
         interrupt: SIGNALS,
     };
     enter(py, || KafkaLoad::plan(&path, &options)).map(Into::into)

@@ -84,7 +84,7 @@ mod core_module {
     #[pymodule_export]
     use super::compaction::{PyCompactedSegment, PyCompaction, plan_compaction};
     #[pymodule_export]
-    use super::config::{checked, from_properties, to_properties};
+    use super::config::{checked, from_properties, of_topic, states_policy, to_properties};
     #[pymodule_export]
     use super::copy::{PyCopyReport, copy};
     #[pymodule_export]

@@ -14,12 +14,14 @@ use super::enter::{SIGNALS, WARNINGS, enter, logger, unless_exception};
 use super::error;
 use super::log::PyLog;
 use super::plan_reader::PyTaskReader;
+use crate::inspect::internal_topics::is_topic_compacted;
 use crate::log::LogOptions;
 use crate::plan::{Bounds, Context, LogCache, Piece, PlanError, Query, SourceOptions, Task, Warning};
 
 /// The logs that this process has open for plans and tasks.
 static LOGS: LazyLock<Arc<LogCache>> = LazyLock::new(|| {
-    let options = LogOptions { interrupt: SIGNALS, on_warning: WARNINGS, ..LogOptions::default() };
+    let options =
+        LogOptions { is_topic_compacted, interrupt: SIGNALS, on_warning: WARNINGS, ..LogOptions::default() };
     Arc::new(LogCache::new(options))
 });
 

@@ -71,7 +71,7 @@ pub(super) fn rebuild_indexes(
     let path = arguments::path(path)?;
     let default = RebuildOptions::default();
     let options = RebuildOptions {
-        config: config.map(|config| config_of(Some(config))).transpose()?,
+        config: config.map(config_of).transpose()?,
         dry_run: dry_run.or("dry_run", default.dry_run, flag)?,
         segments: optional("segments", segments, base_offsets)?,
         threads: threads.or("threads", default.threads, positive)?,

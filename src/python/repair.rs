@@ -160,11 +160,7 @@ pub(super) fn repair_partition(
     let policies = RepairPolicy::ALL.map(|policy| (policy.code(), policy));
     let policy = policy.or("policy", RepairPolicy::default(), one_of(&policies))?;
     let dry_run = dry_run.or("dry_run", true, |argument, given| arguments::flag(argument, given))?;
-    let options = RepairOptions {
-        policy,
-        config: config.map(|config| config_of(Some(config))).transpose()?,
-        interrupt: SIGNALS,
-    };
+    let options = RepairOptions { policy, config: config.map(config_of).transpose()?, interrupt: SIGNALS };
     let repaired =
         || if dry_run { repair::plan_repair(path, &options) } else { repair::repair(path, &options) };
     enter(py, repaired).map(Into::into)

@@ -53,6 +53,7 @@ value_class! {
         segments_opened: u64,
         bytes_read: u64,
         offset_gaps: u64,
+        lost_gaps: u64,
     }
 }
 

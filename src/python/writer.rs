@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use super::arguments::{self, Defaulted, LEFT_OUT, flag, optional};
 use super::call_lock::{Call, CallLock};
 use super::compaction::{self, PyCompaction};
-use super::config::config_of;
+use super::config::config_or_topics;
 use super::copy::PyCopyReport;
 use super::enter::{SIGNALS, enter, unless_exception};
 use super::log::PyLog;
@@ -75,7 +75,7 @@ impl PyLogWriter {
     ) -> PyResult<Self> {
         let path = arguments::path(path)?;
         let given = Given { config, flush, topic_id, leader_epoch, producer_id_expiration_ms };
-        let (options, config) = given.options(py)?;
+        let (options, config) = given.options(py, &path)?;
         let flush_mode = options.flush;
         let writer = enter(py, || LogWriter::open(path, &options))?;
         let path = writer.path().to_owned();
@@ -98,8 +98,8 @@ impl PyLogWriter {
     #[pyo3(signature = (path, *, config=None))]
     fn plan_recovery(path: &Bound<'_, PyAny>, config: Option<&Bound<'_, PyAny>>) -> PyResult<PyRecoveryPlan> {
         let (py, path) = (path.py(), arguments::path(path)?);
-        let options =
-            WriterOptions { config: config_of(config)?, interrupt: SIGNALS, ..WriterOptions::default() };
+        let config = config_or_topics(py, config, &path)?;
+        let options = WriterOptions { config, interrupt: SIGNALS, ..WriterOptions::default() };
         enter(py, || LogWriter::plan_recovery(path, &options)).map(Into::into)
     }
 

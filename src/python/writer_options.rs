@@ -1,11 +1,14 @@
 //! The arguments of `LogWriter`.
 
+use std::path::Path;
+
 use pyo3::prelude::*;
 
 use super::arguments::{self, Defaulted, epoch, optional};
-use super::config::config_of;
+use super::config::{config_or_topics, to_python};
 use super::enter::{SIGNALS, WARNINGS};
 use super::{error, flush_mode};
+use crate::inspect::internal_topics::is_topic_compacted;
 use crate::state::partition_metadata::TopicId;
 use crate::writer::WriterOptions;
 
@@ -20,18 +23,20 @@ pub(super) struct Given<'a, 'py> {
 
 impl<'py> Given<'_, 'py> {
     /// The options of the core, and the object with the settings.
-    pub(super) fn options(self, py: Python<'py>) -> PyResult<(WriterOptions, Bound<'py, PyAny>)> {
+    pub(super) fn options(
+        self,
+        py: Python<'py>,
+        path: &Path,
+    ) -> PyResult<(WriterOptions, Bound<'py, PyAny>)> {
         let id = |name, given: &Bound<'_, PyAny>| {
             let id = arguments::text(name, "a str of 22 letters, as Kafka prints a topic's id", given)?;
             id.parse::<TopicId>().map_err(|wrong| error::to_python(py, wrong))
         };
         let defaults = WriterOptions::default();
-        let config = match self.config {
-            Some(config) => config,
-            None => py.import("cordwood.config")?.getattr("LogConfig")?.call0()?,
-        };
+        let config = config_or_topics(py, self.config.as_ref(), path)?;
+        let given = self.config.map_or_else(|| to_python(py, &config), Ok)?;
         let options = WriterOptions {
-            config: config_of(Some(&config))?,
+            config,
             flush: self.flush.or("flush", defaults.flush, flush_mode::flush)?,
             topic_id: optional("topic_id", self.topic_id, id)?,
             leader_epoch: optional("leader_epoch", self.leader_epoch, epoch)?,
@@ -42,8 +47,9 @@ impl<'py> Given<'_, 'py> {
             )?,
             interrupt: SIGNALS,
             on_warning: WARNINGS,
+            is_topic_compacted,
             ..defaults
         };
-        Ok((options, config))
+        Ok((options, given))
     }
 }

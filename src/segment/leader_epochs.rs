@@ -17,7 +17,7 @@ impl Segment {
         Ok(epoch)
     }
 
-    /// Whether the headers of its batches up to the first damage show that it was compacted. Computed once.
+    /// Whether compaction has rewritten a batch before the first damage, or has left the segment empty. Computed once.
     pub(crate) fn is_compacted(&self) -> Result<bool> {
         if let Some(found) = self.compacted.get() {
             return Ok(*found);
@@ -26,24 +26,21 @@ impl Segment {
         Ok(*self.compacted.get_or_init(|| found))
     }
 
-    /// Records that a scan found an inner gap.
-    pub(crate) fn note_compacted(&self) {
-        self.compacted.get_or_init(|| true);
-    }
-
-    /// [`Batch::shows_compaction`]. If a `LogWriter` has opened the log, missing offsets between two batches show nothing,
-    /// because it truncates inside a batch without a new leader epoch.
-    pub(crate) fn shows_compaction(&self, batch: &Batch, before: Option<Preceding>) -> bool {
-        batch.shows_compaction(before.filter(|_| self.truncations.is_none()))
+    /// [`Batch::is_after_gap`], if neither damage nor a truncation explains it: a `LogWriter` truncates inside a batch without a new
+    /// leader epoch.
+    pub(crate) fn has_gap_before(&self, batch: &Batch, before: Option<Preceding>) -> bool {
+        self.truncations.unwrap_or(0) == 0 && batch.is_after_gap(before)
     }
 
     fn search_for_compaction(&self) -> Result<bool> {
+        if self.size()? == 0 {
+            return Ok(!self.is_last());
+        }
         let mut walk = self.walk(-1, SCAN_READ)?;
         loop {
             self.open_files.interrupt.check()?;
-            let before = walk.before;
             let Step::Batch(batch) = walk.step()? else { return Ok(false) };
-            if self.shows_compaction(&batch, before) {
+            if batch.is_rewritten() {
                 return Ok(true);
             }
         }

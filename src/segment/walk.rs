@@ -28,16 +28,18 @@ impl Batch {
         self.position + u64::from(self.header.size)
     }
 
-    /// Whether only compaction produces such a batch after the ones before it: records are missing inside, it has a delete
-    /// horizon, or offsets are missing before it within one leader epoch. (A replica that truncates inside a batch
-    /// continues in a new epoch.)
-    pub(crate) fn shows_compaction(&self, before: Option<Preceding>) -> bool {
+    /// Whether compaction has rewritten the batch: records are missing inside, or all of them, or it has a delete horizon.
+    pub(crate) fn is_rewritten(&self) -> bool {
+        self.header.is_sparse() || self.header.attributes.has_delete_horizon()
+    }
+
+    /// Whether offsets are missing before the batch, within one leader epoch. Compaction removes whole batches, and so does a loss.
+    /// (A replica that truncates inside a batch continues in a new epoch.)
+    pub(crate) fn is_after_gap(&self, before: Option<Preceding>) -> bool {
         let is_same_epoch = |epoch: i32| epoch < 0 || epoch == self.header.leader_epoch;
-        self.header.is_sparse()
-            || self.header.attributes.has_delete_horizon()
-            || before.is_some_and(|before| {
-                self.header.base_offset > before.last_offset + 1 && is_same_epoch(before.leader_epoch)
-            })
+        before.is_some_and(|before| {
+            self.header.base_offset > before.last_offset + 1 && is_same_epoch(before.leader_epoch)
+        })
     }
 }
 

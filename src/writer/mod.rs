@@ -225,6 +225,7 @@ impl LogWriter {
             recovery: Some(recovery).filter(|recovery| !recovery.is_clean()),
             is_preallocated: options.config.preallocate,
             reader_options: LogOptions {
+                is_topic_compacted: options.is_topic_compacted,
                 interrupt: options.interrupt,
                 on_warning: options.on_warning,
                 ..LogOptions::default()

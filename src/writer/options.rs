@@ -1,5 +1,6 @@
 //! The options of a writer.
 
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{FlushMode, TopicId};
@@ -30,6 +31,8 @@ pub struct WriterOptions {
     pub clock: fn() -> i64,
     /// The seed of the jitter.
     pub random: u32,
+    /// As [`LogOptions::is_topic_compacted`](crate::log::LogOptions::is_topic_compacted), for the writer's readers.
+    pub is_topic_compacted: fn(&Path) -> Option<bool>,
     /// Called during long operations.
     pub interrupt: Interrupt,
     /// Receives the warnings of the writer's readers.
@@ -46,6 +49,7 @@ impl Default for WriterOptions {
             producer_id_expiration_ms: 86_400_000,
             clock: system_time,
             random: std::process::id(),
+            is_topic_compacted: |_| None,
             interrupt: Interrupt::NEVER,
             on_warning: OnWarning::IGNORE,
         }

@@ -87,9 +87,9 @@ def plan_compaction(
 ) -> Compaction:
     """Return what `LogWriter.compact` would do to a log with these settings. Nothing is changed.
 
-    The arguments are those of `LogWriter.compact`. *config*: by default Kafka's defaults, but `cleanup.policy` must be
-    given. Batches are rebuilt, and not written, so the sizes are those that the log would have. Producers whose last
-    batch is older than a day count as expired.
+    The arguments are those of `LogWriter.compact`. *config*: by default as that of `LogWriter`, but `cleanup.policy`
+    must be given. Batches are rebuilt, and not written, so the sizes are those that the log would have. Producers whose
+    last batch is older than a day count as expired.
 
     *Errors*: those of `LogWriter.compact`; `RecordTooLargeError` if that splits a segment first.
     *Source*: Kafka `LogCleanerManager.grabFilthiestCompactedLog`.

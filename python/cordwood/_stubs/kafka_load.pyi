@@ -19,7 +19,8 @@ def plan_kafka_load(
 
     `clean`: whether the broker was shut down cleanly; by default, whether the data directory has the marker
     `.kafka_cleanshutdown`. `recovery_point`, `log_start_offset`: by default those in the data directory's checkpoints,
-    0 without them. `config`: the topic's settings. The sizes of rebuilt indexes depend on `index.interval.bytes`.
+    0 without them. `config`: the topic's settings, by default as those of `LogWriter`. The sizes of rebuilt
+    indexes depend on `index.interval.bytes`.
 
     Producer ids do not expire in the plan: that depends on the time of the start.
 

@@ -55,6 +55,9 @@ class RecoveryPlan:
     def splits(self) -> list[SegmentSplit]:
         """The segments that are split."""
     @property
+    def kept_files(self) -> list[str]:
+        """The `.deleted` files that stay: the records of their segments may be nowhere else. A broker deletes them."""
+    @property
     def rewrites_leader_epochs(self) -> bool:
         """Whether `leader-epoch-checkpoint` is replaced: it does not match the batches, or there are no batches."""
 
@@ -113,13 +116,14 @@ class FileChange:
     def new_file(self) -> str | None:
         """The new path; `None` if the file is deleted."""
     @property
-    def reason(self) -> Literal["staged", "uncommitted", "replaced", "committed", "emptied", "orphaned"]:
+    def reason(self) -> Literal["staged", "uncommitted", "replaced", "committed", "emptied", "orphaned", "deleted"]:
         """Why the file is deleted or renamed.
 
         `staged`: a temporary file of a truncation that did not finish. `uncommitted`: a file of a compaction or a split
         that did not finish. `committed`: a file of one that did; it gets its final name. `replaced`: a file that it
         replaces. `emptied`: a file of a log from which all records were being removed. `orphaned`: an index without a
-        `.log` file.
+        `.log` file. `deleted`: a `.deleted` file of a segment whose offsets are all in live segments, or below the log
+        start offset.
         """
 
 @final
@@ -158,10 +162,11 @@ def plan_retention(log: Log, config: Settings | None = None, now: Time | None = 
 
     Deletion goes from the oldest segment on: segments below the log start offset; if `cleanup.policy` has `delete`,
     then segments while the log stays at least `retention.bytes` large, then segments whose `largest_timestamp` is more
-    than `retention.ms` before *now*. A last segment without a batch stays. *config*: by default Kafka's defaults.
+    than `retention.ms` before *now*. A last segment without a batch stays. *config*: by default as that of `LogWriter`.
     *now*: as the times of `Log.scan`; by default the present time.
 
-    *Errors*: `CorruptLogError` if a timestamp that decides is in a damaged range.
+    *Errors*: `ConfigError` if the settings have no `cleanup_policy` but the default, and the log is compacted
+    (`Log.is_compacted`); `CorruptLogError` if a timestamp that decides is in a damaged range.
     *Source*: Kafka `UnifiedLog.deleteOldSegments`.
 
     >>> log = cw.Log("tests/golden/01-plain/orders-0")

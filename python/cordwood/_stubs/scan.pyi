@@ -159,6 +159,13 @@ class ScanStats:
 
         Compaction and aborted producers leave such gaps; they are not damage.
         """
+    @property
+    def lost_gaps(self) -> int:
+        """The number of gaps between two batches of a segment where batches were lost: nothing explains them.
+
+        Not compaction (`Log.is_compacted`), nor damage that was left out, nor a truncation inside a batch. The warnings
+        of the log name the first 1,000.
+        """
 
 @final
 class DamagedRange:

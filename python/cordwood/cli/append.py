@@ -26,7 +26,7 @@ from cordwood.cli.exit_codes import UsageError, say, sentence
 from cordwood.cli.formats import DAMAGE_COLUMN, OTHER_COLUMNS, RECORD_COLUMNS
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
-from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
+from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
 from cordwood.cli.terminal import print_json, print_text
 from cordwood.quantities import several
 
@@ -96,7 +96,7 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
         raise UsageError("--key-separator: expected at least one character, found none")
     if sys.stdin is None:
         raise UsageError("standard input is closed, so there is nothing to append")
-    config = settings(properties, assignments)
+    config = settings_of(path, properties, assignments)
     chunks = _chunks()
     if input_format is None and key_separator is None:
         if path.exists():

@@ -9,7 +9,7 @@ from cordwood import Log, LogConfig, LogWriter, RetentionPlan, Segment, plan_ret
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.path import parse_path
-from cordwood.cli.settings import PROPERTIES, SETTINGS, YES, settings
+from cordwood.cli.settings import METADATA, PROPERTIES, SETTINGS, YES, settings_of, source_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.quantities import bytes_in_words
 from cordwood.times import FORMS, in_words
@@ -24,6 +24,7 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,
+    metadata: Annotated[Path | None, METADATA] = None,
     now: Annotated[str | None, typer.Option(help=f"The time against which ages are measured: {FORMS}.")] = None,
     yes: Annotated[bool, YES] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
@@ -31,14 +32,18 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     """Delete the segments that retention allows to delete, oldest first. Without --yes, only print them.
 
     The settings are retention.ms (default 7 days, -1: no limit), retention.bytes (default -1: no limit) and
-    cleanup.policy, as in Kafka. The age of a segment is the age of its newest record.
+    cleanup.policy, as in Kafka. What --set and --properties do not name is taken from the topic's settings in
+    __cluster_metadata-0 of the data directory; without it, from the defaults. The settings of a broker's own file,
+    server.properties, are in no metadata: give it with --properties. A log that shows compaction needs a cleanup.policy
+    that is not only the default. The age of a segment is the age of its newest record.
 
     \b
     cordwood apply-retention orders-0 --set retention.ms=86400000          print what would be deleted
     cordwood apply-retention orders-0 --properties /etc/kafka/server.properties --yes
     cordwood apply-retention orders-0 --set retention.bytes=1073741824 --set retention.ms=-1 --now 2024-05-01T10:00Z
     """  # noqa: D301
-    config = settings(properties, assignments)
+    config = settings_of(path, properties, assignments, metadata)
+    source = source_of(path, properties, assignments, metadata)
     at = None if now is None else with_unit(parse_time("--now", now))
     log = opened(context, path)
     plan = plan_retention(log, config, at)
@@ -51,9 +56,11 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
             plan = writer.apply_retention(at)
     if json:
         document = {"path": log.path, "log_start_offset": plan.log_start_offset, "segments": plan.segments}
-        print_json(document | {"bytes": plan.bytes, "rolls": plan.rolls, "dry_run": not yes})
+        document |= {"bytes": plan.bytes, "rolls": plan.rolls, "dry_run": not yes}
+        print_json(document | {"settings": _limits(config), "source": source})
         return
     _say(log, config, plan, shown, dry_run=not yes)
+    print_text(f"settings: {source}", style="dim")
 
 
 def _segments(log: Log, plan: RetentionPlan) -> list[list[str]]:

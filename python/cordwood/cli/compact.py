@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from cordwood import CompactedSegment, Compaction, LogConfig, LogWriter, plan_compaction
+from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import elapsed
-from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
+from cordwood.cli.settings import METADATA, PROPERTIES, SETTINGS, settings_of, source_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.quantities import bytes_in_words
 from cordwood.times import FORMS
@@ -44,6 +45,7 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
     path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,
+    metadata: Annotated[Path | None, METADATA] = None,
     now: Annotated[str | None, typer.Option(help=f"The time against which ages are measured: {FORMS}.")] = None,
     memory: Annotated[int | None, _MEMORY] = None,
     threads: Annotated[int, typer.Option(min=1, help="How many threads decompress and compress batches.")] = 1,
@@ -57,18 +59,24 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
     record without a value) is removed delete.retention.ms after the compaction that first kept it. Offsets do not
     change.
 
-    The settings are cleanup.policy (compact, unless a file of --properties says otherwise), min.cleanable.dirty.ratio
-    (default 0.5: nothing is done if a smaller part of the log is dirty), min.compaction.lag.ms, max.compaction.lag.ms,
-    delete.retention.ms, segment.bytes, segment.index.bytes and index.interval.bytes, as in Kafka. Use those that the
-    log was written with.
+    The settings are cleanup.policy (compact, unless --properties or the topic's settings say otherwise),
+    min.cleanable.dirty.ratio (default 0.5: nothing is done if a smaller part of the log is dirty),
+    min.compaction.lag.ms, max.compaction.lag.ms, delete.retention.ms, segment.bytes, segment.index.bytes and
+    index.interval.bytes, as in Kafka. What --set and --properties do not name is taken from the topic's settings in
+    __cluster_metadata-0 of the data directory; without it, from the defaults: use those that the log was written with.
 
     \b
     cordwood compact profiles-0                                      print what would remain
     cordwood compact profiles-0 --set min.cleanable.dirty.ratio=0 --yes
     cordwood compact profiles-0 --properties topic.properties --threads 4 --yes
     """  # noqa: D301
-    implied = [] if properties is not None else ["cleanup.policy=compact"]
-    config = settings(properties, [*implied, *(assignments or [])])
+    config = settings_of(path, properties, assignments, metadata, otherwise=["cleanup.policy=compact"])
+    if "compact" not in config.cleanup_policy.split(","):
+        raise UsageError(
+            f"cleanup.policy: expected compact, found {config.cleanup_policy or 'none'} (settings: "
+            f"{source_of(path, properties, assignments, metadata)}); --set cleanup.policy=compact compacts the log "
+            "nevertheless"
+        )
     at = None if now is None else with_unit(parse_time("--now", now))
     log = opened(context, path)
     with elapsed(f"compacting {path}" if yes else f"reading {path}"):
@@ -86,6 +94,7 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
         return
     for one in passes:
         _say(log.path, config, one, dry_run=not yes)
+    print_text(f"settings: {source_of(path, properties, assignments, metadata)}", style="dim")
     if not yes and passes[-1].is_due:
         print_text("nothing was written; add --yes to compact", style="dim")
 

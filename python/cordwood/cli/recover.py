@@ -16,7 +16,7 @@ from cordwood import (
 )
 from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.path import parse_path
-from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
+from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 
 __all__ = ["recover"]
@@ -44,7 +44,7 @@ def recover(
     cordwood recover orders-0 --yes    change it
     cordwood recover orders-0 --set index.interval.bytes=1024
     """  # noqa: D301
-    config = settings(properties, assignments)
+    config = settings_of(path, properties, assignments)
     plan = LogWriter.plan_recovery(path, config=config)
     if plan.is_clean:
         # raises for a directory without a segment: opening it for writing would create a log
@@ -86,6 +86,7 @@ def _document(plan: RecoveryPlan) -> dict[str, object]:
             {"file": change.file, "new_file": change.new_file, "reason": change.reason} for change in plan.file_changes
         ],
         "splits": [{"file": split.file, "base_offsets": split.base_offsets} for split in plan.splits],
+        "kept_files": plan.kept_files,
         "rewrites_leader_epochs": plan.rewrites_leader_epochs,
     }
 
@@ -100,6 +101,8 @@ def _rows(plan: RecoveryPlan) -> list[list[str]]:
 
 
 def _say(plan: RecoveryPlan, *, dry_run: bool) -> None:
+    for file in plan.kept_files:
+        print_text(f"{file}: stays, because its records may be nowhere else; a broker deletes it")
     ends = f"the log starts at offset {plan.log_start_offset} and ends at offset {plan.log_end_offset}"
     if plan.is_clean:
         print_text(f"{plan.path}: nothing to recover; {ends}")

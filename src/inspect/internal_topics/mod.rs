@@ -35,6 +35,6 @@ pub(super) use java::write_double;
 pub use parser::{MessageParser, MissingKey, ParsedRecord};
 pub use readable::DecodeError;
 pub use tables::{
-    Cell, ClusterMetadata, Table, TableOptions, consumer_groups, consumer_offsets, metadata,
-    metadata_records, open_transactions, transactions,
+    Cell, ClusterMetadata, Table, TableOptions, TopicSettings, consumer_groups, consumer_offsets,
+    is_topic_compacted, metadata, metadata_records, open_transactions, topic_settings, transactions,
 };

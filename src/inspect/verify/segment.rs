@@ -218,7 +218,9 @@ impl<'a> SegmentCheck<'a> {
             self.summary.batches > 0 && !self.summary.is_damaged_at_end && header.base_offset > before;
         self.summary.batches_at_gaps += u64::from(has_gap) + u64::from(has_gap && !self.gap_before);
         self.gap_before = has_gap;
-        self.summary.add(batch, self.segment.shows_compaction(batch, self.summary.preceding()));
+        let shows_compaction =
+            batch.is_rewritten() || self.segment.has_gap_before(batch, self.summary.preceding());
+        self.summary.add(batch, shows_compaction);
         Ok(())
     }
 

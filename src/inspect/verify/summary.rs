@@ -141,7 +141,7 @@ impl Summary {
                 });
             }
         }
-        self.is_rewritten |= header.is_sparse() || header.attributes.has_delete_horizon();
+        self.is_rewritten |= batch.is_rewritten();
         self.first_offset.get_or_insert(header.base_offset);
         self.end_offset = header.last_offset + 1;
         self.last_position = batch.position;

@@ -313,6 +313,7 @@ impl Scan {
         };
         let header = batch.header;
         if header.base_offset >= self.filter.end {
+            self.check_gap(&batch)?;
             return Ok(Decision::AfterRange);
         }
         segment.note_overflow(&batch);
@@ -324,7 +325,7 @@ impl Scan {
         if let Some(uncommitted) = &mut self.uncommitted {
             uncommitted.observe(&batch, walk)?;
         }
-        self.note_compaction(&batch);
+        self.check_gap(&batch)?;
         self.stats.offset_gaps += u64::from(self.cursor.pass(&batch));
         let outcome = self.filter.outcome(&header);
         if !self.filter.accepts(&header) || outcome == Outcome::Aborted {
@@ -351,16 +352,23 @@ impl Scan {
         Ok(Decision::Returned)
     }
 
-    /// Records a segment in which a batch shows that the log is compacted. Offsets in a damaged range do not count as missing.
-    fn note_compaction(&self, batch: &Batch) {
-        let Some(segment) = &self.cursor.segment else { return };
+    /// Counts a gap before the current batch, in its segment, that begins in the range and that nothing explains, and warns of it.
+    /// Offsets in a damaged range do not count as missing.
+    fn check_gap(&mut self, batch: &Batch) -> Result<()> {
+        let (Some(segment), Some(before)) = (&self.cursor.segment, self.cursor.before) else { return Ok(()) };
+        let start = before.last_offset + 1;
+        if batch.header.base_offset <= start || start < self.filter.start || start >= self.filter.end {
+            return Ok(());
+        }
         let is_after_damage = self
             .damaged_ranges
             .last()
             .is_some_and(|damaged| damaged.end_position == batch.position && damaged.file == segment.path());
-        if segment.shows_compaction(batch, self.cursor.before.filter(|_| !is_after_damage)) {
-            self.log.note_compacted(segment);
+        if !is_after_damage && segment.has_gap_before(batch, Some(before)) && !self.log.is_compacted()? {
+            self.log.warn_of_gap_within(segment, start, batch);
+            self.stats.lost_gaps += 1;
         }
+        Ok(())
     }
 
     /// Prepares the records of the current batch; false if they cannot be read and are a damaged range. Called for every batch that is

@@ -17,6 +17,9 @@ pub struct ScanStats {
     pub bytes_read: u64,
     /// Gaps in the offsets between two batches, as compaction and aborted producers leave them.
     pub offset_gaps: u64,
+    /// Gaps between two batches of a segment that nothing explains: neither compaction nor damage nor a truncation. Batches were
+    /// lost there.
+    pub lost_gaps: u64,
 }
 
 impl std::ops::AddAssign for ScanStats {
@@ -28,6 +31,7 @@ impl std::ops::AddAssign for ScanStats {
         self.segments_opened += other.segments_opened;
         self.bytes_read += other.bytes_read;
         self.offset_gaps += other.offset_gaps;
+        self.lost_gaps += other.lost_gaps;
     }
 }
 
@@ -43,6 +47,7 @@ impl std::ops::Sub for ScanStats {
             segments_opened: self.segments_opened - other.segments_opened,
             bytes_read: self.bytes_read - other.bytes_read,
             offset_gaps: self.offset_gaps - other.offset_gaps,
+            lost_gaps: self.lost_gaps - other.lost_gaps,
         }
     }
 }

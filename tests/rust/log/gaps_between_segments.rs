@@ -99,14 +99,15 @@ fn a_sealed_segment_cut_at_a_batch_boundary_causes_warnings_for_its_gap_and_its_
 
 #[test]
 fn gaps_of_compaction_cause_no_warning() {
-    let sparse = BatchV2::new(10).record(Rec::at(1000)).last_offset_delta(9).build();
+    let sparse = || BatchV2::new(10).record(Rec::at(1000)).last_offset_delta(9).build();
+    let empty = || BatchV2::new(10).last_offset_delta(4).build();
+    let builder = || PartitionBuilder::new(Indexing::every(300));
     let builders = [
-        // a gap between two batches of the first segment, or of the second, or inside a batch
-        PartitionBuilder::new(Indexing::every(300)).segment(0, [batch(0..5), batch(10..15)]),
-        PartitionBuilder::new(Indexing::every(300))
-            .segment(0, [batch(0..5)])
-            .segment(50, [batch(50..55), batch(60..65)]),
-        PartitionBuilder::new(Indexing::every(300)).segment(0, [batch(0..5), sparse]),
+        // records are missing inside a batch, or all of them, or a segment is empty; also far from the gaps
+        builder().segment(0, [batch(0..5), sparse()]),
+        builder().segment(0, [batch(0..5), empty()]),
+        builder().segment(0, [batch(0..5)]).segment(50, []),
+        builder().segment(0, [batch(0..5), sparse()]).segment(50, [batch(50..55), batch(60..65)]),
     ];
     for builder in builders {
         let parent = folder();
@@ -147,10 +148,47 @@ fn gaps_are_listed_and_distinguished_from_damage_and_compaction() {
     assert_eq!(gaps(0..i64::MAX), []);
     fs::remove_file(dir.join(file_name(100, "log"))).unwrap();
     assert_eq!(gaps(0..i64::MAX), [gap(100, 200, 0, 200)]);
-    // a batch is missing in the segment before
+    // a batch is missing in the segment before: that shows no compaction
     let first = fs::read(dir.join(file_name(0, "log"))).unwrap();
     fs::write(dir.join(file_name(0, "log")), [&first[..size], &first[2 * size..]].concat()).unwrap();
-    assert!(open(&dir, Io::Pread).is_compacted().unwrap());
+    assert!(!open(&dir, Io::Pread).is_compacted().unwrap());
+}
+
+#[test]
+fn a_gap_after_a_change_of_the_epoch_or_after_a_truncation_is_no_lost_batch() {
+    let of_epoch = |offset, epoch| BatchV2::new(offset).record(Rec::at(1000)).leader_epoch(epoch).build();
+    for (epoch, truncations, lost) in [(0, None, 1), (0, Some(0), 1), (0, Some(2), 0), (1, None, 0)] {
+        let parent = folder();
+        let dir = PartitionBuilder::new(Indexing::every(300))
+            .segment(0, [of_epoch(0, 0), of_epoch(5, epoch)])
+            .write(parent.path(), "t-0");
+        if let Some(count) = truncations {
+            fs::write(dir.join(".cordwood.truncations"), vec![0; count]).unwrap();
+        }
+        let log = open(&dir, Io::Pread);
+        let read = all(&log, OnDamage::Raise).whole();
+        let warned =
+            log.warnings().iter().filter(|warning| warning.contains("offsets 1 to 4 are missing")).count();
+        assert_eq!(
+            (read.stats.lost_gaps, warned as u64, read.stats.offset_gaps),
+            (lost, lost, 1),
+            "{epoch} {truncations:?}"
+        );
+    }
+}
+
+#[test]
+fn a_topic_that_is_known_to_be_compacted_explains_every_gap() {
+    let parent = folder();
+    let dir = three_segments(parent.path());
+    fs::remove_file(dir.join(file_name(100, "log"))).unwrap();
+    for (is_topic_compacted, is_compacted) in
+        [((|_| Some(true)) as fn(&Path) -> Option<bool>, true), (|_| Some(false), false), (|_| None, false)]
+    {
+        let log = Log::open(&dir, LogOptions { is_topic_compacted, ..LogOptions::default() }).unwrap();
+        let warnings = warnings_after_a_scan(&log, OnDamage::Raise);
+        assert_eq!((warnings.is_empty(), log.is_compacted().unwrap()), (is_compacted, is_compacted));
+    }
 }
 
 #[test]
@@ -301,7 +339,7 @@ fn a_segment_missed_after_a_damaged_end_is_a_changed_log() {
 }
 
 #[test]
-fn a_gap_inside_a_segment_explains_only_the_gaps_next_to_that_segment() {
+fn a_gap_inside_a_segment_explains_no_gap() {
     // 8 and 9 are missing inside the first segment, 15 to 19 between it and the second, 40 to 99 at higher offsets
     let parent = folder();
     let builder = PartitionBuilder::new(Indexing::every(300)).segment(0, [batch(0..8), batch(10..15)]);
@@ -311,22 +349,23 @@ fn a_gap_inside_a_segment_explains_only_the_gaps_next_to_that_segment() {
         .write(parent.path(), "t-0");
     for io in IOS {
         let log = open(&dir, io);
-        let check = |log: &Log| {
-            let [warning] = &log.warnings()[..] else { panic!("{:?}", log.warnings()) };
-            assert!(warning.contains("offsets 40 to 99 are missing"), "{warning}");
-            for part in [30, 100] {
-                assert!(warning.contains(&file_name(part, "log")), "{warning}");
-            }
-        };
-        assert!(all(&log, OnDamage::Raise).error.is_none());
-        check(&log);
-        assert!(log.is_compacted().unwrap());
+        assert_eq!(all(&log, OnDamage::Raise).whole().stats.lost_gaps, 1);
+        assert!(!log.is_compacted().unwrap());
+        let warnings = log.warnings();
+        for (missing, part) in [("8 to 9", 0), ("15 to 19", 20), ("40 to 99", 100)] {
+            let text = format!("offsets {missing} are missing");
+            let found: Vec<_> = warnings.iter().filter(|warning| warning.contains(&text)).collect();
+            assert!(
+                matches!(found[..], [warning] if warning.contains(&file_name(part, "log"))),
+                "{warnings:?}"
+            );
+        }
+        assert_eq!(warnings.len(), 3);
         let log = open(&dir, io);
-        assert!(log.is_compacted().unwrap());
         for offset in [17, 50] {
             log.locate(offset).unwrap();
         }
-        check(&log);
+        assert_eq!(log.warnings().len(), 2);
     }
 }
 

@@ -13,7 +13,9 @@ mod table;
 mod topic_logs;
 mod transactions;
 
-pub use cluster::{ClusterMetadata, metadata, metadata_records};
+pub use cluster::{
+    ClusterMetadata, TopicSettings, is_topic_compacted, metadata, metadata_records, topic_settings,
+};
 pub use consumer_groups::consumer_groups;
 pub use consumer_offsets::consumer_offsets;
 pub use open_transactions::open_transactions;

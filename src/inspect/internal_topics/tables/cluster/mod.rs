@@ -3,6 +3,7 @@
 mod columns;
 mod names;
 mod records;
+mod settings;
 mod snapshot;
 mod state;
 
@@ -18,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::log::{DamagedRange, Log, OnDamage};
 pub use records::metadata_records;
+pub use settings::{TopicSettings, is_topic_compacted, topic_settings};
 use snapshot::{Snapshot, snapshots_in};
 use state::State;
 
@@ -97,16 +99,35 @@ impl ClusterMetadata {
 /// # Errors
 /// [`Error::Config`] if the path is none of these; [`Error::Corrupt`]; [`Error::Io`].
 pub fn metadata(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<ClusterMetadata> {
+    let Some(Replayed { state, snapshot, end, damaged }) = replay(paths, options)? else {
+        return Err(Error::config("path", "a __cluster_metadata-0 with records", "one without a segment"));
+    };
+    let mut metadata = state.tables(end, snapshot.as_ref(), options);
+    metadata.add_damage(&damaged);
+    Ok(metadata)
+}
+
+/// The state after the last record of a log or of a snapshot.
+struct Replayed {
+    state: State,
+    /// The snapshot from which the replay began.
+    snapshot: Option<Snapshot>,
+    /// The exclusive end of the records.
+    end: i64,
+    damaged: Vec<DamagedRange>,
+}
+
+/// Reads a snapshot, or the last whole snapshot of a log and the log after it. `None` if the log has no segment.
+fn replay(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<Option<Replayed>> {
     let single = if let [path] = paths { Snapshot::at(path.as_ref())? } else { None };
     if let Some(snapshot) = single {
         let mut state = State::default();
         snapshot.read(&mut state)?;
-        return Ok(state.tables(snapshot.end_offset.unwrap_or(0), Some(&snapshot), options));
+        let end = snapshot.end_offset.unwrap_or(0);
+        return Ok(Some(Replayed { state, snapshot: Some(snapshot), end, damaged: Vec::new() }));
     }
     let log = TopicLogs::open(paths, CLUSTER_METADATA, &options.log)?.only()?;
-    let Some(log) = log else {
-        return Err(Error::config("path", "a __cluster_metadata-0 with records", "one without a segment"));
-    };
+    let Some(log) = log else { return Ok(None) };
     let (mut state, snapshot) = read_snapshot(&log, options)?;
     let start = snapshot.as_ref().and_then(|snapshot| snapshot.end_offset).unwrap_or(0);
     let (damaged, end) = for_each_offset(&log, options.on_damage, start, |entry| match entry {
@@ -114,9 +135,7 @@ pub fn metadata(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<Cl
         Entry::Damage(range) => state.errors.add(range.start_offset, damage_text(range)),
         Entry::Missing { start, end } => state.errors.add(start, missing_text(start, end)),
     })?;
-    let mut metadata = state.tables(end, snapshot.as_ref(), options);
-    metadata.add_damage(&damaged);
-    Ok(metadata)
+    Ok(Some(Replayed { state, snapshot, end, damaged }))
 }
 
 /// The state of the last whole snapshot that the log reaches, and the snapshot; an empty state if there is none.

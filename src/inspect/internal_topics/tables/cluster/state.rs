@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::super::super::control::raft_message;
+use super::super::super::json::uuid_text;
 use super::super::super::message::{Message, Value};
 use super::super::super::record_types::CLUSTER_METADATA;
 use super::super::super::records::MetadataRecord;
@@ -20,6 +21,8 @@ const NO_LEADER_CHANGE: i64 = -2;
 const NO_RECOVERY_CHANGE: i64 = -1;
 /// `ConfigResource.Type.TOPIC`
 pub(super) const TOPIC_RESOURCE: i64 = 2;
+/// `ConfigResource.Type.BROKER`. The resource named "" is all brokers.
+pub(super) const BROKER_RESOURCE: i64 = 4;
 
 /// A metadata transaction that has not ended.
 #[derive(Debug)]
@@ -84,6 +87,18 @@ impl State {
             (_, Some(transaction)) => transaction.records.push((record.offset, message)),
             (_, None) => self.apply(record.offset, message),
         }
+    }
+
+    /// The id of a topic, as Kafka prints it.
+    pub(super) fn topic_id(&self, name: &str) -> Option<String> {
+        self.ids.get(name).map(|id| uuid_text(*id))
+    }
+
+    /// The settings of a resource.
+    pub(super) fn configs_of(&self, kind: i64, resource: &str) -> BTreeMap<String, String> {
+        let of_resource = |(found, name, _): &(i64, String, String)| *found == kind && name == resource;
+        let configs = self.configs.iter().filter(|(key, _)| of_resource(key));
+        configs.map(|((_, _, name), value)| (name.clone(), value.clone())).collect()
     }
 
     /// At the end of the log. A transaction that is open there is normal, but among errors its end may be what is missing.

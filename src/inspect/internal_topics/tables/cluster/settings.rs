@@ -1,0 +1,155 @@
+//! The settings of a topic, from the metadata of its cluster. Kafka: `ConfigurationsImage`, `DynamicBrokerConfig`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::super::topic_logs::TableOptions;
+use super::state::{BROKER_RESOURCE, State, TOPIC_RESOURCE};
+use super::{CLUSTER_METADATA, Replayed, replay};
+use crate::config::{CLEANUP_POLICY, LogConfig};
+use crate::error::{Error, Malformed, NotFound, Result};
+use crate::fs::names::{PartitionName, PartitionState};
+use crate::fs::{Directory, META_PROPERTIES};
+use crate::log::LogOptions;
+use crate::state::partition_metadata::TopicId;
+
+/// What the metadata of a cluster says about the settings of a topic. A broker's own file is not in the metadata.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopicSettings {
+    /// The topic.
+    pub topic: String,
+    /// Where the metadata was read.
+    pub source: PathBuf,
+    /// The dynamic settings of the data directory's broker, over those of all brokers, under a broker's names.
+    pub broker: BTreeMap<String, String>,
+    /// The topic's own settings.
+    pub overrides: BTreeMap<String, String>,
+}
+
+impl TopicSettings {
+    /// The settings with Kafka's precedence: `overrides`, the topic's, the broker's dynamic ones, those of `broker_file`, the
+    /// defaults.
+    ///
+    /// # Errors
+    /// As [`LogConfig::from_properties`].
+    pub fn config(
+        &self,
+        broker_file: &BTreeMap<String, String>,
+        overrides: &BTreeMap<String, String>,
+    ) -> Result<LogConfig> {
+        let mut broker = broker_file.clone();
+        broker.extend(self.broker.clone());
+        LogConfig::of_topic(&broker, &self.overrides, overrides)
+    }
+
+    /// Whether the topic is compacted, alone or also deleted from. `None` if only the broker's own file can say so.
+    fn is_compacted(&self) -> Option<bool> {
+        let policy = self.overrides.get(CLEANUP_POLICY).or_else(|| self.broker.get("log.cleanup.policy"))?;
+        Some(policy.split(',').any(|policy| policy.trim() == "compact"))
+    }
+}
+
+/// The settings of a partition's topic, from the metadata of a cluster: `metadata`, a path as for
+/// [`metadata`](super::metadata()), or the `__cluster_metadata-0` of the data directory that contains the partition. The partition
+/// directory need not exist.
+///
+/// `None` if the data directory has no metadata, or the metadata has no such topic (one of this name but with another id than
+/// `partition.metadata` is another topic).
+///
+/// # Errors
+/// [`Error::Corrupt`] if records of the metadata are missing or not decodable: the settings may be wrong; [`Error::Config`] if
+/// `metadata` is given and has no such topic; [`Error::Io`].
+pub fn topic_settings(
+    partition: impl AsRef<Path>,
+    metadata: Option<&Path>,
+    options: &LogOptions,
+) -> Result<Option<TopicSettings>> {
+    let Some(place) = Place::of(partition.as_ref())? else { return Ok(None) };
+    let source = match metadata {
+        Some(path) => path.to_owned(),
+        None if place.has_metadata()? => place.folder.path_of(METADATA_PARTITION),
+        None => return Ok(None),
+    };
+    let options = LogOptions { topic: None, partition: None, log_start_offset: None, ..options.clone() };
+    let options = TableOptions { log: options, ..TableOptions::default() };
+    let found = replay(&[&source], &options)?;
+    let Some(Replayed { mut state, .. }) = found else { return Ok(None) };
+    state.finish();
+    let settings = place.settings(&state, source.clone())?;
+    if let Some(wrong) = state.errors.into_iter().next() {
+        let expected = "metadata without errors, because a setting of the topic may be missing (repair it, or give the settings)";
+        return Err(Malformed::new(expected, wrong.text).at(source, 0, wrong.offset));
+    }
+    if let (None, Some(_)) = (&settings, metadata) {
+        let expected = format!("metadata with the topic {:?} of this partition", place.topic);
+        return Err(Error::config("metadata", expected, source.display().to_string()));
+    }
+    Ok(settings)
+}
+
+/// Whether the topic of a partition directory is compacted, by the metadata of its data directory. `None` if that is not known. For
+/// [`LogOptions::is_topic_compacted`].
+pub fn is_topic_compacted(partition: &Path) -> Option<bool> {
+    topic_settings(partition, None, &LogOptions::default()).ok()??.is_compacted()
+}
+
+const METADATA_PARTITION: &str = "__cluster_metadata-0";
+
+/// The place of a partition in its data directory.
+struct Place {
+    folder: Directory,
+    topic: String,
+    /// From `partition.metadata`.
+    topic_id: Option<String>,
+}
+
+impl Place {
+    /// `None` if the path is not named as a partition, or has no parent.
+    fn of(path: &Path) -> Result<Option<Self>> {
+        const ADVICE: &str = "give the path of a partition directory, such as data/orders-0";
+        let (folder, path, topic_id) = match Directory::open(path, ADVICE) {
+            Ok(directory) => {
+                // a damaged id is another finding; the name is what is left
+                let topic_id = TopicId::read(&directory).ok().flatten().map(|id| id.to_string());
+                (directory.parent()?, directory.path().to_owned(), topic_id)
+            }
+            Err(Error::LogNotFound { found: NotFound::NoDirectory, .. }) => {
+                let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+                let parent = Directory::open(parent.unwrap_or(Path::new(".")), ADVICE);
+                (parent.ok(), path.to_owned(), None)
+            }
+            Err(error) => return Err(error),
+        };
+        let name = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
+        let name = name.filter(|name| name.state == PartitionState::Live && name.topic != CLUSTER_METADATA);
+        Ok(name.zip(folder).map(|(name, folder)| Self { folder, topic: name.topic, topic_id }))
+    }
+
+    fn has_metadata(&self) -> Result<bool> {
+        Ok(self.folder.existing_folder(METADATA_PARTITION)?.is_some())
+    }
+
+    /// The settings of the topic in a state; `None` if it has no such topic.
+    fn settings(&self, state: &State, source: PathBuf) -> Result<Option<TopicSettings>> {
+        let Some(id) = state.topic_id(&self.topic) else { return Ok(None) };
+        if self.topic_id.as_ref().is_some_and(|known| *known != id) {
+            return Ok(None);
+        }
+        let mut broker = state.configs_of(BROKER_RESOURCE, "");
+        if let Some(node) = self.node_id()? {
+            broker.extend(state.configs_of(BROKER_RESOURCE, &node));
+        }
+        let overrides = state.configs_of(TOPIC_RESOURCE, &self.topic);
+        Ok(Some(TopicSettings { topic: self.topic.clone(), source, broker, overrides }))
+    }
+
+    /// The id of the broker to which the data directory belongs.
+    fn node_id(&self) -> Result<Option<String>> {
+        const LIMIT: u64 = 1 << 20;
+        let bytes = self.folder.read_small(META_PROPERTIES, LIMIT)?.unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let ids = text.lines().filter_map(|line| line.split_once('='));
+        let mut ids = ids.filter(|(name, _)| matches!(name.trim(), "node.id" | "broker.id"));
+        Ok(ids.next().map(|(_, id)| id.trim().to_owned()))
+    }
+}
