@@ -2,6 +2,7 @@
 //! passes 1 to 4.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::replacement::Replacement;
@@ -87,6 +88,30 @@ pub(super) fn list(
     // indexes and snapshots without a log: Kafka deletes them, this leaves them
     listing.segments.retain(|_, files| !files.log.is_empty());
     Ok(listing)
+}
+
+/// The offsets of a `.log` that is not live, from its first batch to its last; empty without a batch. `None` if it has damage.
+pub(super) fn offsets_of(
+    open_files: &Arc<OpenFiles>,
+    file: &SegmentFile,
+    warnings: &Arc<Warnings>,
+) -> Result<Option<Range<i64>>> {
+    let names = SegmentFiles { log: file.name.clone(), ..SegmentFiles::default() };
+    let base_offset = file.parsed.base_offset;
+    let segment = Segment::new(base_offset, None, names, open_files, open_files.truncations()?, warnings);
+    let mut walk = segment.walk(-1, SCAN_READ)?;
+    let mut offsets: Option<Range<i64>> = None;
+    loop {
+        match walk.step()? {
+            Step::Batch(batch) => {
+                let header = batch.header;
+                let start = offsets.map_or(header.base_offset, |offsets| offsets.start);
+                offsets = Some(start..header.last_offset + 1);
+            }
+            Step::End => return Ok(Some(offsets.unwrap_or(base_offset..base_offset))),
+            Step::Damage(_) => return Ok(None),
+        }
+    }
 }
 
 /// The state of a segment replacement, from these files.

@@ -5,6 +5,7 @@
 
 mod column;
 mod continuity;
+mod deleted_files;
 mod largest_times;
 mod last_records;
 mod latest;

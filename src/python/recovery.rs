@@ -23,6 +23,7 @@ value_class! {
         rebuilt_indexes: Vec<PyRebuiltIndex> = |plan| wrapped(&plan.rebuilt_indexes),
         file_changes: Vec<PyFileChange> = |plan| wrapped(&plan.file_changes),
         splits: Vec<PySegmentSplit> = |plan| wrapped(&plan.splits),
+        kept_files: Vec<OsString> = |plan| plan.kept_files.iter().map(|file| file.clone().into()).collect(),
         rewrites_leader_epochs: bool,
     }
     methods {

@@ -78,7 +78,14 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
         directory,
     };
     partition.make_durable(plan.epochs_file)?;
+    remove_deleted(&partition.directory, &plan.deleted)?;
     Ok(partition)
+}
+
+/// Removes the `.deleted` files, once the log is durable without them.
+fn remove_deleted(directory: &Directory, names: &[String]) -> Result<()> {
+    names.iter().try_for_each(|name| directory.remove(name))?;
+    if names.is_empty() { Ok(()) } else { directory.sync() }
 }
 
 /// Whether there is an index of a segment.

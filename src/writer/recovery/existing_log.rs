@@ -142,6 +142,7 @@ impl Existing<'_> {
             rebuilt_indexes: self.rebuilt_indexes(&segments),
             file_changes: self.file_changes(),
             splits: self.splits(&segments),
+            kept_files: Vec::new(),
             rewrites_leader_epochs: false,
         };
         let Self { checkpoint, replacement, replaced, .. } = self;

@@ -13,6 +13,7 @@
 
 mod apply;
 mod clean_shutdown;
+mod deleted_files;
 mod description;
 mod existing_log;
 mod plan;

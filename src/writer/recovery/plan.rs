@@ -1,10 +1,10 @@
 //! Reads a partition directory and decides what recovery changes. Nothing is changed here.
 
 use super::existing_log::{self, Recovery};
-use super::preconditions;
 use super::recovery_plan::{FileChange, FileChangeReason, RecoveryPlan};
+use super::{deleted_files, preconditions};
 use crate::error::{Error, NotFound, Result};
-use crate::fs::names::{SegmentFileName, segment_files_of};
+use crate::fs::names::{SegmentFileName, Stage, segment_files_of};
 use crate::fs::{Directory, STAGED};
 use crate::log::{Log, LogOptions};
 use crate::state::checkpoint::Checkpoint;
@@ -25,6 +25,8 @@ pub(super) struct Plan {
     pub(super) leader_epoch: i32,
     /// The names of temporary files of a truncation. They can be as large as a segment and are deleted first.
     pub(super) staged: Vec<String>,
+    /// The names of `.deleted` files that are deleted, last.
+    pub(super) deleted: Vec<String>,
     pub(super) epochs_file: EpochsFile,
     pub(super) work: Work,
 }
@@ -59,10 +61,12 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Pla
         on_warning: options.on_warning,
         ..LogOptions::default()
     };
+    let mut deleted = Vec::new();
     let (mut report, work) = match Log::open_in(directory.clone(), log_options) {
         Ok(log) if starting_at.is_none() => {
-            let (report, recovery) =
+            let (mut report, recovery) =
                 existing_log::plan(directory, options, checkpoint, data_directory.as_ref(), &log)?;
+            deleted = deleted_files::find(directory, &log, &mut report)?;
             (report, Work::Recover(Box::new(recovery)))
         }
         Ok(_) | Err(Error::LogNotFound { found: NotFound::NoSegment, .. }) => {
@@ -81,7 +85,7 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Pla
     let changes = staged.iter().map(|name| removed(directory, name, FileChangeReason::Staged));
     report.file_changes.splice(0..0, changes);
     report.rewrites_leader_epochs = epochs_file == EpochsFile::Replace;
-    Ok(Plan { report, data_directory, topic_id, leader_epoch, staged, epochs_file, work })
+    Ok(Plan { report, data_directory, topic_id, leader_epoch, staged, deleted, epochs_file, work })
 }
 
 /// The topic id from the options, if the partition has none.
@@ -127,6 +131,7 @@ fn plan_new_log(
         rebuilt_indexes: Vec::new(),
         file_changes: names.iter().map(|name| removed(directory, name, reason)).collect(),
         splits: Vec::new(),
+        kept_files: names_of(directory, is_deleted)?.iter().map(|name| directory.path_of(name)).collect(),
         rewrites_leader_epochs: false,
     };
     Ok((report, Work::Create { removed: bases, log_start_offset }))
@@ -140,6 +145,11 @@ pub(super) fn removed(directory: &Directory, name: &str, reason: FileChangeReaso
 /// The names of segment files that a truncation staged and did not put in place.
 fn staged_files(directory: &Directory) -> Result<Vec<String>> {
     names_of(directory, |name| name.strip_suffix(STAGED).and_then(SegmentFileName::parse).is_some())
+}
+
+/// Whether it is the name of a segment's file that is marked as deleted.
+fn is_deleted(name: &str) -> bool {
+    SegmentFileName::parse(name).is_some_and(|parsed| parsed.stage == Stage::Deleted)
 }
 
 /// The names in the directory that are selected, sorted. Symbolic links count, because an opening removes them; folders do not.

@@ -36,6 +36,8 @@ pub struct RecoveryPlan {
     pub file_changes: Vec<FileChange>,
     /// The segments that are split.
     pub splits: Vec<SegmentSplit>,
+    /// The `.deleted` files that stay, because the records of their segments may be nowhere else. A broker deletes them.
+    pub kept_files: Vec<PathBuf>,
     /// Whether `leader-epoch-checkpoint` is replaced because it does not match the batches, or because there are no batches.
     pub rewrites_leader_epochs: bool,
 }
@@ -140,10 +142,13 @@ pub enum FileChangeReason {
     Emptied,
     /// An index without a `.log`, in a directory without a segment. Deleted.
     Orphaned,
+    /// A `.deleted` file of a segment, whose offsets are all in live segments or below the log start offset. Deleted.
+    Deleted,
 }
 
 impl FileChangeReason {
-    /// A stable name for programs: `staged`, `uncommitted`, `replaced`, `committed`, `emptied`, `orphaned`.
+    /// A stable name for programs: `staged`, `uncommitted`, `replaced`, `committed`, `emptied`, `orphaned`,
+    /// `deleted`.
     pub fn code(self) -> &'static str {
         match self {
             Self::Staged => "staged",
@@ -152,6 +157,7 @@ impl FileChangeReason {
             Self::Committed => "committed",
             Self::Emptied => "emptied",
             Self::Orphaned => "orphaned",
+            Self::Deleted => "deleted",
         }
     }
 }
@@ -207,6 +213,9 @@ impl fmt::Display for FileChange {
             FileChangeReason::Committed => "a compaction or a split is committed",
             FileChangeReason::Emptied => "all records of the log were being removed",
             FileChangeReason::Orphaned => "it is an index without a .log",
+            FileChangeReason::Deleted => {
+                "it was marked as deleted, and its offsets are in live segments or below the log start"
+            }
         };
         match &self.new_file {
             Some(new_file) => {
