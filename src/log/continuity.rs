@@ -4,7 +4,7 @@
 //! ends, so a gap means that a batch or a segment is missing or was cut. The topic's settings say whether it is compacted, if the
 //! caller can find them ([`LogOptions::is_topic_compacted`](super::LogOptions::is_topic_compacted)). The files show it by the
 //! cleaner's checkpoint in the data directory, by what a copy notes of it, and by what only compaction produces: a batch that it
-//! has rewritten, an empty segment before the last one, 2³¹ missing offsets between two segments, more than a lost one can have. Another
+//! has rewritten, or 2³¹ missing offsets between two segments, more than a lost one can have. Another
 //! gap alone shows nothing, and one such trace decides for the whole log,
 //! because compaction also removes batches without a trace.
 
@@ -87,7 +87,7 @@ impl Log {
     /// Whether the log is compacted, so that missing offsets may not be lost data. It is if its topic is
     /// ([`LogOptions::is_topic_compacted`](super::LogOptions::is_topic_compacted)); if the data directory's
     /// `cleaner-offset-checkpoint` contains the partition, or the one that it is a copy of; or if records are missing inside a batch,
-    /// a batch has a delete horizon, a segment before the last one is empty, or 2³¹ offsets are missing between two segments, which no
+    /// a batch has a delete horizon, or 2³¹ offsets are missing between two segments, which no
     /// lost segment can have. Without the topic's settings, a compacted log may
     /// not show it.
     ///

@@ -17,7 +17,7 @@ impl Segment {
         Ok(epoch)
     }
 
-    /// Whether compaction has rewritten a batch before the first damage, or has left the segment empty. Computed once.
+    /// Whether compaction has rewritten a batch before the first damage. Computed once.
     pub(crate) fn is_compacted(&self) -> Result<bool> {
         if let Some(found) = self.compacted.get() {
             return Ok(*found);
@@ -33,9 +33,6 @@ impl Segment {
     }
 
     fn search_for_compaction(&self) -> Result<bool> {
-        if self.size()? == 0 {
-            return Ok(!self.is_last());
-        }
         let mut walk = self.walk(-1, SCAN_READ)?;
         loop {
             self.open_files.interrupt.check()?;

@@ -141,9 +141,8 @@ class Log:
         It is if the metadata of its data directory says so of the topic (`LogConfig.from_metadata`). Otherwise one of
         these signs is enough, for the whole log: the data directory's `cleaner-offset-checkpoint` names the partition,
         or, of a copy by `copy`, the partition that was copied; records are missing inside a batch; a batch has a delete
-        horizon; a segment before the last one is empty; 2³¹ offsets are missing between two segments, more than a lost
-        one can have. Other missing offsets are no sign: a loss leaves them too. Without metadata, a compacted log can
-        be without a sign.
+        horizon; 2³¹ offsets are missing between two segments, more than a lost one can have. Other missing offsets are
+        no sign: a loss leaves them too. Without metadata, a compacted log can be without a sign.
 
         *Cost*: without a sign, the headers of up to 1 GiB of the oldest segments are read, once.
 
