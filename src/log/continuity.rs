@@ -135,18 +135,6 @@ impl Log {
         Ok(!scan.damaged_ranges().is_empty())
     }
 
-    /// Warns, once, that the offsets from `start` to a batch of a segment are missing.
-    pub(super) fn warn_of_gap_within(&self, segment: &Segment, start: i64, batch: &Batch) {
-        let end = batch.header.base_offset;
-        segment.warn(&format!(
-            "{}: offsets {start} to {} are missing before position {}: unless the log is compacted, batches were lost. \
-             `verify` finds what else is wrong",
-            segment.path().display(),
-            end - 1,
-            batch.position,
-        ));
-    }
-
     /// Called before a look-up returns a result from `next`, which follows `segment`, whose undamaged end is at offset
     /// `end`. If offsets are missing between the two, lists the directory again, and warns of a gap that remains.
     ///
@@ -242,4 +230,16 @@ impl Log {
         metadata::checkpointed(directory, CLEANED_OFFSETS, topic, partition)
             .is_ok_and(|offset| offset.is_some())
     }
+}
+
+/// Warns, once, that the offsets from `start` to a batch of a segment are missing.
+pub(super) fn warn_of_gap_within(segment: &Segment, start: i64, batch: &Batch) {
+    let end = batch.header.base_offset;
+    segment.warn(&format!(
+        "{}: offsets {start} to {} are missing before position {}: unless the log is compacted, batches were lost. \
+         `verify` finds what else is wrong",
+        segment.path().display(),
+        end - 1,
+        batch.position,
+    ));
 }

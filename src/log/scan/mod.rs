@@ -28,6 +28,7 @@ pub use ranges::Ranges;
 pub use stats::ScanStats;
 use uncommitted::Uncommitted;
 
+use super::continuity::warn_of_gap_within;
 use super::{Log, Outcome, RecordFilter};
 use crate::error::Result;
 #[cfg(any(feature = "inspect", feature = "plan"))]
@@ -365,7 +366,7 @@ impl Scan {
             .last()
             .is_some_and(|damaged| damaged.end_position == batch.position && damaged.file == segment.path());
         if !is_after_damage && segment.has_gap_before(batch, Some(before)) && !self.log.is_compacted()? {
-            self.log.warn_of_gap_within(segment, start, batch);
+            warn_of_gap_within(segment, start, batch);
             self.stats.lost_gaps += 1;
         }
         Ok(())
