@@ -342,9 +342,9 @@ fn append_timestamps(builder: &mut Numbers<i64>, spans: &[RecordSpan], unit: Tim
             timestamp(span.timestamp, unit, span.offset)?;
         }
         builder
-            .extend_options(spans, |span| (span.timestamp >= 0).then(|| span.timestamp.wrapping_mul(1000)));
+            .extend_options(spans, |span| (span.timestamp != -1).then(|| span.timestamp.wrapping_mul(1000)));
     } else {
-        builder.extend_options(spans, |span| (span.timestamp >= 0).then_some(span.timestamp));
+        builder.extend_options(spans, |span| (span.timestamp != -1).then_some(span.timestamp));
     }
     Ok(())
 }
@@ -395,7 +395,7 @@ fn append_numbers(column: Column, builder: &mut Builder, spans: &[RecordSpan], o
 /// The timestamp of the record (or batch) at `offset` in the unit of the column; `None` if it has none.
 pub(super) fn timestamp(timestamp: i64, unit: TimeUnit, offset: i64) -> Result<Option<i64>> {
     match unit {
-        _ if timestamp < 0 => Ok(None),
+        _ if timestamp == -1 => Ok(None),
         TimeUnit::Microsecond => timestamp.checked_mul(1000).map(Some).ok_or_else(|| {
             Error::config(
                 "timestamp_unit",

@@ -217,7 +217,7 @@ impl Columns {
         for Part { bytes, spans, timestamp_type, .. } in parts.unwrap_or_default() {
             self.offset.extend(spans.iter().map(|span| span.offset));
             let timestamp =
-                |span: &RecordSpan| (span.timestamp >= 0).then(|| span.timestamp.wrapping_mul(1000));
+                |span: &RecordSpan| (span.timestamp != -1).then(|| span.timestamp.wrapping_mul(1000));
             self.timestamp.extend_options(spans, timestamp);
             self.timestamp_type.repeat(Some(*timestamp_type), spans.len());
             self.key.extend(bytes, spans, |span| span.key);

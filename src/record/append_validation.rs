@@ -186,6 +186,11 @@ impl Validation {
             largest = largest.max(record.timestamp);
             index += 1;
         }
+        if let Some(offset) = records.out_of_place() {
+            let expected =
+                format!("records with ascending offsets up to {}, the batch's last", header.last_offset);
+            return Err(place.refuse(Malformed::new(expected, format!("offset {offset} out of place"))));
+        }
         Ok(largest)
     }
 

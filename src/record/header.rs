@@ -40,7 +40,9 @@ pub struct BatchHeader {
 
 impl BatchHeader {
     /// Reads the header at the start of `bytes`. `available` is the number of bytes from the start of this batch to the end of
-    /// its file; `bytes` need not contain more than the first [`V2_HEADER`] of them.
+    /// its file; `bytes` need not contain more than the first [`V2_HEADER`] of them. A header with more records than offsets is
+    /// accepted if `bytes` contain the whole batch and its checksum is right: old producers wrote such batches, and brokers stored
+    /// them.
     ///
     /// # Errors
     /// [`Malformed`] if a length, the magic or a count breaks the format, or the file ends inside the batch.
@@ -75,7 +77,36 @@ impl BatchHeader {
             legacy::header(bytes, offset, size)
         };
         let header = header.ok_or_else(torn)?;
-        if header.is_consistent() { Ok(header) } else { Err(header.inconsistency()) }
+        if header.is_consistent() || header.is_proven(bytes) {
+            Ok(header)
+        } else {
+            Err(header.inconsistency())
+        }
+    }
+
+    /// The size of the batch at the start of `bytes`, if it is possible but for more records than offsets: then [`Self::parse`] needs
+    /// all of its bytes to accept it.
+    #[cold]
+    pub(crate) fn size_to_prove(bytes: &[u8]) -> Option<usize> {
+        let size = usize::try_from(i32_at(bytes, 8)?).ok()?.checked_add(LOG_OVERHEAD)?;
+        let is_v2 = bytes.get(PREFIX - 1) == Some(&2) && size <= MAX_BATCH_BYTES;
+        let header = Self::v2(bytes.first_chunk()?, i64_at(bytes, 0)?, u32::try_from(size).ok()?)?;
+        (is_v2 && header.has_too_many_records()).then_some(size)
+    }
+
+    /// Whether the header has more records than offsets, is possible otherwise, and has the right checksum.
+    #[cold]
+    fn is_proven(&self, bytes: &[u8]) -> bool {
+        let whole = usize::try_from(self.size).ok().and_then(|size| bytes.get(..size));
+        self.has_too_many_records() && whole.is_some_and(|whole| self.ensure_valid(whole).is_ok())
+    }
+
+    /// Whether the count, which is higher than the number of offsets, is all that is odd.
+    fn has_too_many_records(&self) -> bool {
+        self.has_possible_offsets()
+            && self.leader_epoch >= -1
+            && self.count.is_some_and(|count| count >= 0)
+            && !self.has_possible_count()
     }
 
     /// The header of a batch of `size` bytes as Kafka's file reader takes it: nothing is checked, any magic from 2 up is read as v2,

@@ -17,10 +17,12 @@ pub struct Records {
     header: BatchHeader,
     /// The position of the next record in the payload.
     position: usize,
-    /// v2: the number of records returned. v0 and v1: the number to add to an inner offset.
+    /// v2: the number of records decoded. v0 and v1: the number to add to an inner offset.
     returned_or_shift: i64,
     /// The offset of the last record returned; before the first, one below the base offset.
     previous: i64,
+    /// The offset of the first record so far that is not above the one before it, or above the last offset of the batch.
+    out_of_place: Option<i64>,
 }
 
 impl Records {
@@ -38,7 +40,13 @@ impl Records {
         if header.magic < 2 {
             let (header, shift, payload) = legacy::open(header, bytes, buffer)?;
             return Ok((
-                Self { header, position: 0, returned_or_shift: shift, previous: header.base_offset - 1 },
+                Self {
+                    header,
+                    position: 0,
+                    returned_or_shift: shift,
+                    previous: header.base_offset - 1,
+                    out_of_place: None,
+                },
                 payload,
             ));
         }
@@ -51,7 +59,8 @@ impl Records {
                 Payload::Buffer
             }
         };
-        Ok((Self { header, position: 0, returned_or_shift: 0, previous: header.base_offset - 1 }, payload))
+        let previous = header.base_offset - 1;
+        Ok((Self { header, position: 0, returned_or_shift: 0, previous, out_of_place: None }, payload))
     }
 
     /// The batch's header, with its actual base offset.
@@ -64,11 +73,19 @@ impl Records {
         self.previous + 1
     }
 
-    /// The next record, or `None` after the last. `payload` are the bytes selected by the [`Payload`].
+    /// The offset of the first record so far that is not above the one before it, or above the last offset of the batch; `None` if
+    /// there is none. Brokers accept such records from a producer.
+    pub fn out_of_place(&self) -> Option<i64> {
+        self.out_of_place
+    }
+
+    /// The next record, or `None` after the last. `payload` are the bytes selected by the [`Payload`]. A record whose offset is not
+    /// above that of the record before it is left out, as Kafka's consumer does. One above the last offset of the batch is returned.
+    ///
+    /// *Source*: `CompletedFetch.nextFetchedRecord`.
     ///
     /// # Errors
-    /// [`Malformed`] if a record breaks the format, its offset is outside the batch or not above the previous one, or
-    /// the records do not end at the end of the payload.
+    /// [`Malformed`] if a record breaks the format, or the records do not end at the end of the payload.
     #[inline]
     pub fn next<'a>(&mut self, payload: &'a [u8]) -> Result<Option<RecordRef<'a>>, Malformed> {
         let Some(span) = self.next_span(payload, record_v2::decode)? else { return Ok(None) };
@@ -151,41 +168,39 @@ impl Records {
         payload: &[u8],
         decode: impl Fn(&[u8], usize) -> Result<RecordFields, Malformed>,
     ) -> Result<Option<RecordSpan>, Malformed> {
-        let (span, end) = if self.header.magic == 2 {
-            if i64::from(self.header.count.unwrap_or(0)) == self.returned_or_shift {
-                return match payload.len().saturating_sub(self.position) {
-                    0 => Ok(None),
-                    left => Err(self.bytes_after_last(left)),
-                };
+        loop {
+            let (span, end) = if self.header.magic == 2 {
+                if i64::from(self.header.count.unwrap_or(0)) == self.returned_or_shift {
+                    return match payload.len().saturating_sub(self.position) {
+                        0 => Ok(None),
+                        left => Err(self.bytes_after_last(left)),
+                    };
+                }
+                let fields = decode(payload, self.position)?;
+                (span_v2(&self.header, &fields), fields.end)
+            } else {
+                if self.position >= payload.len() {
+                    return Ok(None);
+                }
+                legacy::record(&self.header, self.returned_or_shift, payload, self.position)?
+            };
+            self.returned_or_shift += i64::from(self.header.magic == 2);
+            self.position = end;
+            let is_next = span.offset > self.previous;
+            if !is_next || span.offset > self.header.last_offset {
+                self.out_of_place.get_or_insert(span.offset);
             }
-            let fields = decode(payload, self.position)?;
-            (span_v2(&self.header, &fields), fields.end)
-        } else {
-            if self.position >= payload.len() {
-                return Ok(None);
+            if is_next {
+                self.previous = span.offset;
+                return Ok(Some(span));
             }
-            legacy::record(&self.header, self.returned_or_shift, payload, self.position)?
-        };
-        if span.offset <= self.previous || span.offset > self.header.last_offset {
-            return Err(self.out_of_place(span.offset));
         }
-        self.returned_or_shift += i64::from(self.header.magic == 2);
-        self.previous = span.offset;
-        self.position = end;
-        Ok(Some(span))
     }
 
     #[cold]
     fn bytes_after_last(&self, left: usize) -> Malformed {
         let expected = format!("the end of the batch after {} records", self.returned_or_shift);
         Malformed::new(expected, format!("{left} bytes more"))
-    }
-
-    #[cold]
-    fn out_of_place(&self, offset: i64) -> Malformed {
-        let expected =
-            format!("records with ascending offsets up to {}, the batch's last", self.header.last_offset);
-        Malformed::new(expected, format!("offset {offset} after {}", self.previous))
     }
 }
 

@@ -334,7 +334,13 @@ impl Walk {
     fn read_header(&mut self, position: u64) -> Result<std::result::Result<BatchHeader, Malformed>> {
         let available = self.bounds.end.saturating_sub(position);
         let wanted = usize::try_from(available).unwrap_or(V2_HEADER).min(V2_HEADER);
-        let header = BatchHeader::parse(self.log.read(position, wanted)?, available);
+        let bytes = self.log.read(position, wanted)?;
+        let mut header = BatchHeader::parse(bytes, available);
+        if header.is_err()
+            && let Some(size) = BatchHeader::size_to_prove(bytes).filter(|size| *size as u64 <= available)
+        {
+            header = BatchHeader::parse(self.log.read(position, size)?, available);
+        }
         if let Ok(header) = &header {
             let size = usize::try_from(header.size).unwrap_or(usize::MAX);
             if !self.check_crcs && size <= Self::STREAMED_BATCH {

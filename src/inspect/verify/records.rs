@@ -42,8 +42,14 @@ pub(super) fn check(
             control = Some(ControlType::parse(record.key).map_err(WrongRecords::new)?);
         }
     }
-    // the header's is the broker's time with LogAppendTime, and compaction keeps it in a batch without records
-    if let Some(largest) = largest
+    if let Some(offset) = records.out_of_place() {
+        let expected = format!("ascending offsets from {} to {}", header.base_offset, header.last_offset);
+        let malformed = Malformed::new(expected, format!("offset {offset} out of place"));
+        return Err(WrongRecords { rule: Rule::OffsetsOutOfPlace, malformed });
+    }
+    // for times below -1 a broker stores -1; the header's is the broker's time with LogAppendTime, and compaction keeps it in a
+    // batch without records
+    if let Some(largest) = largest.map(|largest| largest.max(-1))
         && header.magic == 2
         && header.timestamp_type() == TimestampType::CreateTime
         && largest != header.max_timestamp

@@ -100,8 +100,12 @@ rules! {
     DamagedRecords = "damaged_records", Error,
         Remedy::Manual("restore the segment from another replica, or copy the other records with cordwood cat --on-damage skip"),
         "loads it, also after a crash: the checksum is right. Consumers and the cleaner fail at this batch";
+    /// Records whose offsets do not ascend within their batch, or are above its last offset; the checksum is right.
+    OffsetsOutOfPlace = "offsets_out_of_place", Warning,
+        Remedy::Manual("nothing is lost by a restart; produce the records again if consumers need all of them"),
+        "loads it; consumers return each record whose offset is above the one before it, and leave out the others";
     /// The largest timestamp in a batch's header is not that of its records.
-    WrongMaxTimestamp = "wrong_max_timestamp", Error,
+    WrongMaxTimestamp = "wrong_max_timestamp", Warning,
         Remedy::Manual("searches by time and retention are wrong for this batch; produce its records again if that matters"),
         "loads it, and uses the header's timestamp for searches by time and for retention";
     /// A `.log` of more than 2^31 - 1 bytes: positions in indexes have 32 bits.

@@ -47,5 +47,7 @@ impl DamagedRange {
 
 /// The rest of a batch, from the offset `from`.
 pub(super) fn rest_of(batch: &Batch, from: i64) -> DamagedSpan {
-    DamagedSpan::known(batch.position, batch.end(), from, Some(batch.header.last_offset + 1))
+    // a record may be above the last offset of its batch
+    let end = batch.header.last_offset + 1;
+    DamagedSpan::known(batch.position, batch.end(), from.min(end), Some(end))
 }

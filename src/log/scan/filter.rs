@@ -19,6 +19,9 @@ pub(super) struct Filter {
     pub(super) start: i64,
     /// Exclusive.
     pub(super) end: i64,
+    /// The offset below which the records are, exclusive: `end`, but no limit if that is the end of the log. Records can be above the
+    /// last offset of their batch, and so above the end of the log; Kafka's consumer returns them.
+    record_end: i64,
     /// The transactions, for a committed scan.
     pub(super) transactions: Option<Arc<Transactions>>,
 }
@@ -45,7 +48,8 @@ impl Filter {
             }
             transactions = Some(found);
         }
-        Ok(Self { options, start, end, transactions })
+        let record_end = if end == log.log_end_offset()? { i64::MAX } else { end };
+        Ok(Self { options, start, end, record_end, transactions })
     }
 
     /// Whether a batch may contain a record that the scan returns, by its header.
@@ -70,14 +74,14 @@ impl Filter {
     /// Whether a record is in the ranges.
     #[inline]
     pub(super) fn accepts_record(&self, offset: i64, timestamp: i64) -> bool {
-        (self.start..self.end).contains(&offset) && self.options.ranges.contains_time(timestamp)
+        (self.start..self.record_end).contains(&offset) && self.options.ranges.contains_time(timestamp)
     }
 
     /// Removes the records that are not in the ranges. Their offsets ascend.
     #[cfg(feature = "arrow")]
     pub(super) fn retain(&self, spans: &mut Vec<RecordSpan>) {
         let is_within = spans.first().is_none_or(|first| first.offset >= self.start)
-            && spans.last().is_none_or(|last| last.offset < self.end);
+            && spans.last().is_none_or(|last| last.offset < self.record_end);
         if !is_within || self.options.ranges.has_times() {
             spans.retain(|span| self.accepts_record(span.offset, span.timestamp));
         }

@@ -4,6 +4,8 @@
 
 mod compress;
 #[cfg(feature = "compression")]
+mod gzip_members;
+#[cfg(feature = "compression")]
 mod lz4_frame;
 #[cfg(feature = "compression")]
 mod xerial;
@@ -28,7 +30,7 @@ pub fn decompress(codec: Codec, magic: u8, bytes: &[u8], output: &mut Vec<u8>) -
     output.clear();
     match codec {
         Codec::None => output.extend_from_slice(bytes),
-        Codec::Gzip => drain(codec, flate2::bufread::MultiGzDecoder::new(bytes), output)?,
+        Codec::Gzip => gzip_members::decompress(bytes, output)?,
         Codec::Snappy => xerial::decompress(bytes, output)?,
         Codec::Lz4 => lz4_frame::decompress(bytes, magic == 0, output)?,
         Codec::Zstd => zstd_frames::decompress(bytes, output)?,
@@ -51,12 +53,12 @@ pub fn decompress(codec: Codec, _magic: u8, bytes: &[u8], output: &mut Vec<u8>) 
     Ok(())
 }
 
-/// Reads a decoder to its end, or one byte past the limit.
+/// Reads a decoder to its end, or until `output` is one byte longer than the limit.
 #[cfg(feature = "compression")]
 fn drain(codec: Codec, decoder: impl Read, output: &mut Vec<u8>) -> Result<(), Malformed> {
-    let limit = MAX_DECOMPRESSED_BYTES as u64 + 1;
-    let read = decoder.take(limit).read_to_end(output).map_err(|error| stream_error(codec, &error))?;
-    if read > MAX_DECOMPRESSED_BYTES { Err(too_large(codec)) } else { Ok(()) }
+    let room = (MAX_DECOMPRESSED_BYTES + 1).saturating_sub(output.len());
+    decoder.take(room as u64).read_to_end(output).map_err(|error| stream_error(codec, &error))?;
+    if output.len() > MAX_DECOMPRESSED_BYTES { Err(too_large(codec)) } else { Ok(()) }
 }
 
 #[cfg(feature = "compression")]

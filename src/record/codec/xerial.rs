@@ -4,6 +4,8 @@
 //!  0                          8           12                16
 //! │ 82 'S' 'N' 'A' 'P' 'P' 'Y' 00 │ version i32 │ compatible i32 │ { length i32, a snappy block of that length } …
 //! ```
+//!
+//! As the Java library reads it: any versions, several streams one after another, and up to three bytes after the last chunk.
 
 use super::{Codec, grow};
 use crate::error::Malformed;
@@ -37,12 +39,13 @@ pub(super) fn decompress(bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malfo
     if !framed {
         return block(bytes, output);
     }
-    let version = i32_at(bytes, MAGIC.len()).unwrap_or_default();
-    if version < 1 {
-        return Err(Malformed::new("a xerial snappy version from 1 up", format!("version {version}")));
-    }
-    let mut rest = bytes.get(HEADER..).unwrap_or_default();
-    while !rest.is_empty() {
+    let mut rest = bytes;
+    // up to three bytes after the last chunk are no length, and ignored
+    while rest.len() >= 4 {
+        if rest.starts_with(&MAGIC) {
+            rest = rest.get(HEADER..).unwrap_or_default();
+            continue;
+        }
         let length = i32_at(rest, 0).and_then(|length| usize::try_from(length).ok());
         let chunk = length
             .and_then(|length| rest.get(4..)?.split_at_checked(length))

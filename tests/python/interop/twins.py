@@ -193,10 +193,12 @@ def contents(partition: Path, *patterns: str) -> dict[str, bytes]:
 
 
 def our_lines(
-    log: cw.Log, isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    log: cw.Log,
+    isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+    on_damage: Literal["raise", "skip"] = "raise",
 ) -> list[str]:
     """Every record, in the format of Kafka's side."""
-    table = log.scan(columns=COLUMNS, isolation_level=isolation_level).to_arrow()
+    table = log.scan(columns=COLUMNS, isolation_level=isolation_level, on_damage=on_damage).to_arrow()
     at = table.schema.get_field_index("timestamp")
     table = table.set_column(at, "timestamp", table["timestamp"].cast(pa.int64()))
     return [

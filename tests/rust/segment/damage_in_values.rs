@@ -342,7 +342,7 @@ fn varint(n: i64) -> Vec<u8> {
 }
 
 #[test]
-fn records_with_wrong_lengths_counts_or_offsets_are_refused() {
+fn records_with_wrong_lengths_or_counts_are_refused() {
     let huge = varint(i64::from(i32::MAX));
     let good = record(&[&[0, 0, 0, 1, 1, 0]]);
     let endless = [0xff; 11];
@@ -362,16 +362,58 @@ fn records_with_wrong_lengths_counts_or_offsets_are_refused() {
         ("bytes after the last record", 0, 1, [&good[..], &[7]].concat()),
         ("fewer records than counted", 1, 2, good.clone()),
         ("more records than counted", 1, 1, [&good[..], &record(&[&[0, 0, 2, 1, 1, 0]])].concat()),
-        ("an offset beyond the batch", 0, 1, record(&[&[0, 0, 2, 1, 1, 0]])),
-        ("an offset below the batch", 0, 1, record(&[&[0, 0, 1, 1, 1, 0]])),
-        ("the same offset twice", 1, 2, [&good[..], &good[..]].concat()),
     ];
     for (name, last_delta, count, payload) in cases {
         assert_refused(&raw(2, last_delta, count, 0, &payload), name);
         assert_refused(&raw(2, last_delta, count, 4, &zstd::encode_all(&payload[..], 1).unwrap()), name);
     }
     for count in [-1, i32::MIN, 3] {
-        assert_refused(&raw(2, 0, count, 0, &good), "a count that the offsets do not allow");
+        assert_refused(&raw(2, 0, count, 0, &good), "a count that the records do not have");
+    }
+}
+
+/// Of each batch with a right checksum, the records that a consumer of Kafka 4.3.1 returns: those above the one before them.
+#[test]
+fn records_out_of_place_in_a_batch_with_a_right_checksum_are_read_as_a_consumer_reads_them() {
+    let at = |delta: u8| record(&[&[0, 0, 2 * delta, 1, 1, 0]]);
+    let below = || record(&[&[0, 0, 1, 1, 1, 0]]);
+    let cases: Vec<(&str, i32, i32, Vec<u8>, &[i64])> = vec![
+        (
+            "three records, and one offset, as an old client wrote them",
+            0,
+            3,
+            [at(0), at(1), at(2)].concat(),
+            &[2, 3, 4],
+        ),
+        ("an offset beyond the batch", 0, 1, at(1), &[3]),
+        ("an offset below the batch", 1, 2, [below(), at(0)].concat(), &[2]),
+        ("the same offset twice", 1, 2, [at(0), at(0)].concat(), &[2]),
+        ("descending", 1, 2, [at(1), at(0)].concat(), &[3]),
+        ("wide", 1, 2, [at(0), at(9)].concat(), &[2, 11]),
+    ];
+    for (name, last_delta, count, payload, expected) in cases {
+        for (codec, payload) in [(0, payload.clone()), (4, zstd::encode_all(&payload[..], 1).unwrap())] {
+            let between = raw(2, last_delta, count, codec, &payload);
+            // with an offset left free, so that the offset of the batch behind is not that of a record
+            let built = [plain(0, b"before"), between, plain(20, b"behind")];
+            let parent = folder();
+            let dir = write(parent.path(), "t-0", &built, 0, true);
+            for log in both(&dir) {
+                let read = all(&log, OnDamage::Raise).whole();
+                assert_eq!(read.offsets(), [&[0, 1], expected, &[20, 21]].concat(), "{name}, codec {codec}");
+                assert!(read.gaps.is_empty(), "{name}");
+            }
+            let parent = folder();
+            let dir = write(parent.path(), "t-0", &built[..2], 0, true);
+            for log in both(&dir) {
+                assert_eq!(log.log_end_offset().unwrap(), 3 + i64::from(last_delta), "{name}");
+                assert_eq!(
+                    all(&log, OnDamage::Raise).whole().offsets(),
+                    [&[0, 1], expected].concat(),
+                    "{name}"
+                );
+            }
+        }
     }
 }
 

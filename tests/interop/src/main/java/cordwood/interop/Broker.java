@@ -13,6 +13,7 @@ import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.header.internals.RecordHeader;
@@ -103,7 +104,10 @@ final class Broker {
         }
     }
 
-    /** All of partition 0, from its beginning to its end, each as in {@link Lines}. */
+    /**
+     * All of partition 0, from its beginning to its end, each as in {@link Lines}. With `skip_refused`, a record that the consumer
+     * cannot read is listed, and passed.
+     */
     static void consume(JsonNode question, ObjectNode answer) {
         TopicPartition partition = new TopicPartition(question.get("topic").asText(), 0);
         Map<String, Object> properties = new HashMap<>(Map.of("bootstrap.servers", address, "enable.auto.commit", false));
@@ -114,11 +118,19 @@ final class Broker {
             long end = consumer.endOffsets(List.of(partition)).get(partition);
             answer.put("beginning", consumer.beginningOffsets(List.of(partition)).get(partition)).put("end", end);
             Lines lines = new Lines(question.path("lines").asBoolean() ? Main.JSON.createArrayNode() : null);
-            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
+            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(question.path("patience").asLong(PATIENCE_SECONDS));
+            ArrayNode refused = answer.putArray("refused");
             while (consumer.position(partition) < end) {
                 if (System.nanoTime() > deadline) throw new IllegalStateException("stuck at " + consumer.position(partition) + " of " + end);
-                for (ConsumerRecord<byte[], byte[]> r : consumer.poll(Duration.ofMillis(200))) {
-                    lines.add(r.offset(), r.timestampType().id, r.timestamp(), r.leaderEpoch().orElse(-1), wrapped(r.key()), wrapped(r.value()), r.headers());
+                try {
+                    for (ConsumerRecord<byte[], byte[]> r : consumer.poll(Duration.ofMillis(200))) {
+                        lines.add(r.offset(), r.timestampType().id, r.timestamp(), r.leaderEpoch().orElse(-1), wrapped(r.key()), wrapped(r.value()), r.headers());
+                    }
+                } catch (KafkaException error) {
+                    if (!question.path("skip_refused").asBoolean()) throw error;
+                    long at = consumer.position(partition);
+                    refused.addObject().put("offset", at).put("error", error.getMessage() + ": " + error.getCause());
+                    consumer.seek(partition, at + 1);
                 }
             }
             lines.into(answer);

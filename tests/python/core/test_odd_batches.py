@@ -1,0 +1,88 @@
+"""Batches with a right checksum, stored by brokers and read by consumers, with odd counts, offsets or times."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import batches
+import pyarrow as pa
+import pytest
+from batches import Rec
+
+import cordwood as cw
+
+GO_ZERO = -62_135_596_800_000
+
+
+@pytest.fixture
+def short_counted(tmp_path: Path) -> Path:
+    """Two batches of three records and one offset each; brokers 0.11 to 1.0 derived the base offset from the last."""
+    records = [Rec(b"%d" % n, timestamp=1_700_000_000_000) for n in range(3)]
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    written = [batches.batch(base, records, last_offset_delta=0) for base in (2, 5)]
+    (partition / f"{0:020}.log").write_bytes(b"".join(written))
+    return partition
+
+
+def test_more_records_than_offsets_are_read(short_counted: Path) -> None:
+    log = cw.Log(short_counted)
+    assert log.log_end_offset == 6
+    assert [record.offset for record in log.records()] == [2, 3, 4, 5, 6, 7]
+    for on_damage in ("raise", "skip"):
+        scan = log.scan(on_damage=on_damage)
+        assert scan.to_arrow()["offset"].to_pylist() == [2, 3, 4, 5, 6, 7]
+        assert list(scan.damaged_ranges) == []
+    splits = log.plan(1)
+    assert [n for split in splits for n in log.scan(split=split).to_arrow()["offset"].to_pylist()] == list(range(2, 8))
+
+
+def test_more_records_than_offsets_are_a_warning_of_verify(short_counted: Path) -> None:
+    found = {(finding.code, finding.severity) for finding in cw.verify(short_counted, deep=True).findings}
+    assert ("offsets_out_of_place", "warning") in found
+    assert "error" not in {severity for _, severity in found}
+
+
+def test_a_writer_and_repair_keep_more_records_than_offsets(short_counted: Path) -> None:
+    before = next(short_counted.glob("*.log")).read_bytes()
+    assert cw.LogWriter.plan_recovery(short_counted).log_end_offset == 6
+    with cw.LogWriter(short_counted) as writer:
+        assert writer.log_end_offset == 6
+        assert writer.append(b"next", timestamp=1_700_000_000_001).first_offset == 6
+    after = next(short_counted.glob("*.log")).read_bytes()
+    assert after.startswith(before)
+    assert [record.value for record in cw.Log(short_counted).records(start_offset=6)][-1] == b"next"
+
+
+def test_a_flipped_bit_of_the_count_is_damage(short_counted: Path) -> None:
+    path = next(short_counted.glob("*.log"))
+    raw = bytearray(path.read_bytes())
+    raw[60] ^= 4
+    path.write_bytes(raw)
+    scan = cw.Log(short_counted).scan(on_damage="skip")
+    assert scan.to_arrow()["offset"].to_pylist() == [5, 6, 7]
+    assert len(scan.damaged_ranges) == 1
+
+
+@pytest.mark.parametrize("unit", ["ms", "us"])
+def test_times_below_minus_one_are_values(tmp_path: Path, unit: str) -> None:
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    times = [GO_ZERO, -2, -1, 0, 5]
+    records = [Rec(b"", timestamp=time) for time in times]
+    (partition / f"{0:020}.log").write_bytes(batches.batch(0, records, base_timestamp=0))
+    log = cw.Log(partition)
+    assert [record.timestamp for record in log.records()] == times
+    column = log.scan(timestamp_unit=unit).to_arrow()["timestamp"].cast(pa.int64()).to_pylist()
+    factor = 1000 if unit == "us" else 1
+    assert column == [None if time == -1 else time * factor for time in times]
+
+
+def test_a_largest_time_of_none_is_right_where_all_are_below_minus_one(tmp_path: Path) -> None:
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    written = batches.batch(0, [Rec(b"", timestamp=GO_ZERO)], max_timestamp=-1)
+    (partition / f"{0:020}.log").write_bytes(written)
+    assert struct.unpack_from(">q", written, 35) == (-1,)
+    assert [f.code for f in cw.verify(partition, deep=True).findings if f.severity == "error"] == []
