@@ -97,14 +97,21 @@ impl Contents {
                 log.interrupt().check()?;
                 let available = part.end - at;
                 let wanted = usize::try_from(available).unwrap_or(V2_HEADER).min(V2_HEADER);
+                let prefix = part.prefix.filter(|_| at == part.start);
                 let mut bytes = log.read(at, wanted)?.to_vec();
-                patch(&mut bytes, part.prefix.filter(|_| at == part.start));
-                let parsed = BatchHeader::parse(&bytes, available);
+                patch(&mut bytes, prefix);
+                let mut parsed = BatchHeader::parse(&bytes, available);
+                let size = BatchHeader::size_to_prove(&bytes).filter(|size| *size as u64 <= available);
+                if let (Err(_), Some(size)) = (&parsed, size) {
+                    bytes = log.read(at, size)?.to_vec();
+                    patch(&mut bytes, prefix);
+                    parsed = BatchHeader::parse(&bytes, available);
+                }
                 let mut header = parsed.map_err(|malformed| changed(log, at, &malformed))?;
                 bytes.clear();
                 if header.is_wrapper() || is_wanted(&header) {
                     bytes.extend(log.read(at, usize::try_from(header.size).unwrap_or(0))?);
-                    patch(&mut bytes, part.prefix.filter(|_| at == part.start));
+                    patch(&mut bytes, prefix);
                 }
                 if header.is_wrapper() {
                     let resolved = header.resolve_base_offset(&bytes, &mut buffer);

@@ -400,7 +400,11 @@ fn records_out_of_place_in_a_batch_with_a_right_checksum_are_read_as_a_consumer_
             let dir = write(parent.path(), "t-0", &built, 0, true);
             for log in both(&dir) {
                 let read = all(&log, OnDamage::Raise).whole();
-                assert_eq!(read.offsets(), [&[0, 1], expected, &[20, 21]].concat(), "{name}, codec {codec}");
+                assert_eq!(
+                    read.offsets(),
+                    [&[0, 1][..], expected, &[20, 21]].concat(),
+                    "{name}, codec {codec}"
+                );
                 assert!(read.gaps.is_empty(), "{name}");
             }
             let parent = folder();
@@ -409,7 +413,7 @@ fn records_out_of_place_in_a_batch_with_a_right_checksum_are_read_as_a_consumer_
                 assert_eq!(log.log_end_offset().unwrap(), 3 + i64::from(last_delta), "{name}");
                 assert_eq!(
                     all(&log, OnDamage::Raise).whole().offsets(),
-                    [&[0, 1], expected].concat(),
+                    [&[0, 1][..], expected].concat(),
                     "{name}"
                 );
             }
