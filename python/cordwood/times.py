@@ -38,10 +38,11 @@ class TimeFormError(ValueError):
         self.lacks_zone = lacks_zone
 
 
-def parse(text: str, now_ms: int | None = None, zone: tzinfo | None = None) -> int:
+def parse(text: str, now_ms: int | None = None, zone: tzinfo | None = None, *, rounds_up: bool = True) -> int:
     """Parse a time; return milliseconds since the epoch. *Errors*: `TimeFormError`.
 
     *zone*: of a time without a zone, which is an error otherwise, and of a date, which is midnight UTC otherwise.
+    *rounds_up*: what is done with a fraction of a millisecond. A bound is rounded up, the time of a record down.
 
     A number without a unit is in ms. One that is a time of these decades only in another unit is an error.
 
@@ -54,8 +55,8 @@ def parse(text: str, now_ms: int | None = None, zone: tzinfo | None = None) -> i
     since_epoch = _SINCE_EPOCH.fullmatch(stripped)
     if since_epoch is not None:
         factor, divisor = _UNITS[since_epoch[2]]
-        # rounded up, as below
-        return _in_range(-(-int(since_epoch[1]) * factor // divisor), text)
+        count = int(since_epoch[1]) * factor
+        return _in_range(-(-count // divisor) if rounds_up else count // divisor, text)
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     if stripped == "now":
         return now_ms
@@ -75,8 +76,10 @@ def parse(text: str, now_ms: int | None = None, zone: tzinfo | None = None) -> i
     if moment.tzinfo is None:
         expected = f"a time with a time zone: add Z for UTC ({stripped}Z) or an offset ({stripped}+02:00)"
         raise TimeFormError(text, expected, lacks_zone=True)
-    # round up: a bound between two milliseconds selects the same records as the next whole millisecond
-    return _in_range(-((_EPOCH - moment) // timedelta(milliseconds=1)), text)
+    millisecond = timedelta(milliseconds=1)
+    # a bound between two milliseconds selects the same records as the next whole millisecond
+    up = -((_EPOCH - moment) // millisecond)
+    return _in_range(up if rounds_up else (moment - _EPOCH) // millisecond, text)
 
 
 def _of_number(timestamp: int, text: str) -> int:

@@ -9,7 +9,8 @@ use arrow_schema::TimeUnit;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyBytes, PyDateTime, PyDelta, PyFloat, PyInt, PyList, PySequence, PyString, PyTuple, PyTzInfo,
+    IntoPyDict, PyBool, PyBytes, PyDateTime, PyDelta, PyFloat, PyInt, PyList, PySequence, PyString, PyTuple,
+    PyTzInfo,
 };
 
 use super::error;
@@ -297,6 +298,22 @@ pub(super) fn partition_numbers(argument: &'static str, given: &Bound<'_, PyAny>
             if number < 0 { Err(not_allowed(name.as_str(), wanted, &item)) } else { Ok(number) }
         })
         .collect()
+}
+
+/// The time of a record: as [`time`], but a fraction of a millisecond is left out, also before the epoch, so that no record moves to a
+/// later second or day.
+pub(super) fn time_of_record(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let py = given.py();
+    let rounded_up = time(argument, given)?;
+    if given.is_instance_of::<PyString>() {
+        let down = [("rounds_up", false)].into_py_dict(py)?;
+        return py.import("cordwood.times")?.call_method("parse", (given,), Some(&down))?.extract();
+    }
+    if !given.is_instance_of::<PyDateTime>() {
+        return Ok(rounded_up);
+    }
+    let epoch = PyDateTime::from_timestamp(py, 0.0, Some(&*PyTzInfo::utc(py)?))?;
+    given.sub(epoch)?.floor_div(PyDelta::new(py, 0, 0, 1000, false)?)?.extract()
 }
 
 /// A conversion to the value that a table has for a word.

@@ -135,7 +135,7 @@ impl GivenRecord {
             value: Blob::nullable("value", value)?,
             key: Blob::nullable("key", key)?,
             headers: headers.or("headers", GivenHeaders::default(), |_, given| GivenHeaders::of(given))?,
-            timestamp: optional("timestamp", timestamp, arguments::time)?,
+            timestamp: optional("timestamp", timestamp, arguments::time_of_record)?,
         })
     }
 

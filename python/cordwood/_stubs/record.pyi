@@ -11,7 +11,7 @@ class Record:
 
     *value*, *key*: bytes, a text (encoded as UTF-8), or `None` for null. *headers*: (name, value) tuples or lists, or a
     mapping; the names in UTF-8. *timestamp*: int ms since the epoch, a datetime with a time zone (a fraction of a
-    millisecond is rounded up), a text such as `"-2h"`, or -1 for none; by default the present time.
+    millisecond is left out), a text such as `"-2h"`, or -1 for none; by default the present time.
 
     *Errors*: `ConfigError` for a name that is not UTF-8, and for an int *timestamp* that is a time from 1980 to 2100 in
     seconds, microseconds or nanoseconds, as `int(time.time())`. A datetime can be any time.
