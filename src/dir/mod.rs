@@ -10,8 +10,8 @@ pub use classify::{PathInfo, PathKind, classify};
 #[cfg(feature = "plan")]
 pub(crate) use classify::{has_segments, live_partition};
 
-use crate::error::{Error, Malformed, NotFound, Result};
-use crate::fs::names::{PartitionName, PartitionState, SegmentFileName};
+use crate::error::{Error, NotFound, Result};
+use crate::fs::names::{PartitionName, PartitionState};
 use crate::fs::{Directory, is_data_directory};
 use crate::log::{Log, LogOptions};
 use crate::segment::with_descriptors;
@@ -78,7 +78,8 @@ impl LogDir {
         let open = || Log::open(self.directory.path_of(name), self.options.clone()).map(Some);
         match open() {
             Err(Error::LogNotFound { path, found: NotFound::NoSegment, .. }) => {
-                refuse_lost(&Directory::open(&path, "check the disk")?, partition)?;
+                let directory = Directory::open(&path, "check the disk")?;
+                data_directory::refuse_lost(&directory, partition.state == PartitionState::Live)?;
                 // its first segment may exist by now
                 open()
             }
@@ -149,17 +150,6 @@ fn refuse_parent<'a>(directory: &Directory, names: impl Iterator<Item = &'a str>
         folder.display()
     );
     Err(Error::config("path", "a broker's data directory (its log.dirs), with its partitions", found))
-}
-
-/// Fails if a partition has lost its segments: it has other files of a segment, or [`data_directory::refuse_lost`] fails.
-fn refuse_lost(partition: &Directory, name: &PartitionName) -> Result<()> {
-    for (file, _) in partition.entries()? {
-        if SegmentFileName::parse(&file).is_some() {
-            let expected = "a segment, because the partition had one";
-            return Err(Malformed::new(expected, format!("none, and {file}")).at(partition.path(), 0, None));
-        }
-    }
-    data_directory::refuse_lost(partition, name.state == PartitionState::Live)
 }
 
 fn list(directory: &Directory, include: &[PartitionState]) -> Result<BTreeMap<String, PartitionName>> {

@@ -31,6 +31,6 @@ pub(crate) fn checkpointed(
     let read = with_descriptors(|| OffsetCheckpoint::read(directory, &format!("../{name}")));
     let checkpoint = read
         .map_err(|error| error.to_string())?
-        .map_err(|wrong| format!("{}: {wrong}", directory.path_of("..").join(name).display()))?;
+        .map_err(|wrong| format!("{}: {}", directory.path_of("..").join(name).display(), wrong.found))?;
     Ok(checkpoint.offset_of(topic, partition))
 }

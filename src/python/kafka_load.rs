@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use pyo3::prelude::*;
 
 use super::arguments::{self, optional};
-use super::config::config_or_topics;
+use super::config::config_of;
 use super::enter::{SIGNALS, enter};
 use super::value_class::{value_class, wrapped};
 use crate::inspect::kafka_load::{
@@ -29,7 +29,7 @@ pub(super) fn plan_kafka_load(
         clean: optional("clean", clean, arguments::flag)?,
         recovery_point: optional("recovery_point", recovery_point, arguments::offset)?,
         log_start_offset: optional("log_start_offset", log_start_offset, arguments::offset)?,
-        config: Cow::Owned(config_or_topics(py, config, &path)?),
+        config: config.map(|given| config_of(given).map(Cow::Owned)).transpose()?,
         interrupt: SIGNALS,
     };
     enter(py, || KafkaLoad::plan(&path, &options)).map(Into::into)
@@ -50,6 +50,8 @@ value_class! {
         lost_offsets: Vec<PyLostOffsets> = |load| wrapped(&load.lost_offsets),
         bytes_cut: u64 = KafkaLoad::bytes_cut,
         warnings: Vec<PyLoadWarning> = |load| wrapped(&load.warnings),
+        index_interval_bytes: u64,
+        interval_source: &'static str = |load| load.interval_source.code(),
     }
     methods {
         fn __repr__(&self) -> String {

@@ -54,6 +54,7 @@ value_class! {
         expected: String,
         found: String,
         evidence: Vec<String>,
+        stops_broker: bool,
         kafka: &'static str = Finding::kafka,
         advice: String = Finding::advice,
     }

@@ -11,13 +11,16 @@
 ///
 /// # Errors
 /// A description of what is wrong with the text.
-pub(crate) fn read<T>(text: &[u8], entry: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
-    let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
+pub(crate) fn read<T, E: From<String>>(
+    text: &[u8],
+    entry: impl Fn(&str) -> Result<T, E>,
+) -> Result<Vec<T>, E> {
+    let text = std::str::from_utf8(text).map_err(|error| E::from(error.to_string()))?;
     let mut lines = text.lines();
     match lines.next() {
         None => return Ok(Vec::new()),
         Some("0") => {}
-        Some(version) => return Err(format!("expected version 0, found {version:?}")),
+        Some(version) => return Err(format!("expected version 0, found {version:?}").into()),
     }
     let Some(count) = lines.next() else { return Ok(Vec::new()) };
     let entries = lines.map(entry).collect::<Result<Vec<_>, _>>()?;
@@ -25,7 +28,7 @@ pub(crate) fn read<T>(text: &[u8], entry: impl Fn(&str) -> Result<T, String>) ->
     if i32::try_from(entries.len()).is_ok_and(|read| count.parse() == Ok(read)) {
         Ok(entries)
     } else {
-        Err(format!("expected {count} lines, found {}", entries.len()))
+        Err(format!("expected {count} lines, found {}", entries.len()).into())
     }
 }
 
@@ -59,7 +62,7 @@ mod tests {
 
     #[test]
     fn an_error_describes_the_wrong_header_or_count() {
-        let read = |text: &[u8]| super::read(text, |line| Ok(line.to_owned()));
+        let read = |text: &[u8]| super::read::<_, String>(text, |line| Ok(line.to_owned()));
         assert_eq!(read(b"0\n2\na 1\n\n").unwrap(), ["a 1", ""]);
         assert_eq!([read(b"").unwrap(), read(b"0\n").unwrap(), read(b"0\n-0\n").unwrap()], [[""; 0]; 3]);
         for (text, expected) in [

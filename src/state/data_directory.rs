@@ -6,10 +6,11 @@
 use super::checkpoint::{Checkpoint, DURABLE};
 use super::clean_marker::{CLEAN, CleanMarker, durable_offset};
 use crate::error::{Error, Malformed, Result};
-use crate::fs::names::{PartitionName, PartitionState, SegmentFileName, is_topic};
+use crate::fs::names::{PartitionName, PartitionState, SegmentFileName, Stage, is_topic};
 use crate::fs::{
     DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, Staged, is_data_directory,
 };
+use crate::state::COPY_JOURNAL;
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::offset_checkpoint::{
     CLEANED_OFFSETS, LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS,
@@ -166,7 +167,7 @@ impl DataDirectory {
         let lock = Lock::wait_exclusive(&self.folder, PartitionLocks::NAME, Self::TURNS)?;
         let mut files = Vec::new();
         for (name, offset) in lines {
-            // a damaged file, which Kafka ignores, is not changed
+            // a damaged file, with which no broker starts, is not changed: its other lines are not known
             let Ok(mut checkpoint) = OffsetCheckpoint::read(&self.folder, name)? else { continue };
             if checkpoint.set(&self.topic, self.partition, *offset) {
                 files.push(self.folder.stage(name, checkpoint.to_text().as_bytes())?);
@@ -190,12 +191,30 @@ pub(crate) fn start_without_segments(
     let own = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
     let start = data_directory.map_or(Ok(own), |found| found.start_without_segments(partition, own))?;
     let durable = durable_offset(partition, CleanMarker::read(partition)?.as_ref())?;
-    let Some(durable) = durable.filter(|durable| *durable > start) else { return Ok(start) };
+    let Some(durable) = durable.filter(|durable| *durable > start) else {
+        // what a crash leaves while the first segment is created begins at the start; a writer's checkpoint says what is lost
+        let of_broker = checkpoint.is_none();
+        return if of_broker { refuse_left_files(partition, Some(start)).map(|()| start) } else { Ok(start) };
+    };
     let expected = format!(
         "a segment with the offsets {start} to {durable}, because the log was synced up to there (restore the segments; or, to \
          continue without these records, remove {DURABLE} and {CLEAN})"
     );
     Err(Malformed::new(expected, "no segment").at(partition.path(), 0, Some(start)))
+}
+
+/// Fails if a partition without a segment has other files of a segment above an offset (`None`: any).
+fn refuse_left_files(partition: &Directory, above: Option<i64>) -> Result<()> {
+    for (name, _) in partition.entries()? {
+        let file = SegmentFileName::parse(&name)
+            .filter(|file| file.stage == Stage::Live && above.is_none_or(|offset| file.base_offset > offset));
+        if file.is_some() {
+            let expected = "a segment, because the partition had one (restore the segments; or, to continue without these records, \
+                            remove all files of the partition but partition.metadata)";
+            return Err(Malformed::new(expected, format!("none, and {name}")).at(partition.path(), 0, above));
+        }
+    }
+    Ok(())
 }
 
 /// Fails if a partition without a segment had records, as an open for writing does. `is_live`: whether the data directory's
@@ -208,6 +227,9 @@ pub(crate) fn refuse_lost(partition: &Directory, is_live: bool) -> Result<()> {
     if checkpoint.is_some_and(|checkpoint| checkpoint.starting_at.is_some()) {
         // all its records were being removed
         return Ok(());
+    }
+    if partition.identity_of(COPY_JOURNAL)?.is_none() {
+        refuse_left_files(partition, None)?;
     }
     let data_directory = if is_live { DataDirectory::around(partition)? } else { None };
     start_without_segments(partition, checkpoint, data_directory.as_ref()).map(drop)

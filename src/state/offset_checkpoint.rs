@@ -24,6 +24,24 @@ pub(crate) const HIGH_WATERMARKS: &str = "replication-offset-checkpoint";
 /// The maximum size of a checkpoint, bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
+/// What is wrong with the text of a checkpoint.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct WrongText {
+    /// A description.
+    pub(crate) found: String,
+    /// Whether it is a word in the place of a number, for which Kafka takes no directory offline. Anything else ends a broker that has
+    /// no other data directory.
+    ///
+    /// *Source*: `CheckpointFile.read`: an `IOException`, or a `NumberFormatException`.
+    pub(crate) is_number: bool,
+}
+
+impl From<String> for WrongText {
+    fn from(found: String) -> Self {
+        Self { found, is_number: false }
+    }
+}
+
 /// Offsets by topic and partition, in the order of their lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OffsetCheckpoint(Vec<(String, i32, i64)>);
@@ -37,7 +55,7 @@ impl OffsetCheckpoint {
     ///
     /// [`Error`]: crate::Error
     /// [`Error::Io`]: crate::Error::Io
-    pub(crate) fn read(directory: &Directory, path: &str) -> Result<Result<Self, String>> {
+    pub(crate) fn read(directory: &Directory, path: &str) -> Result<Result<Self, WrongText>> {
         let text = directory.read_small(path, MAX_BYTES)?;
         Ok(text.map_or_else(|| Ok(Self::default()), |text| Self::parse(&text)))
     }
@@ -45,16 +63,19 @@ impl OffsetCheckpoint {
     /// Parses the text of a file.
     ///
     /// # Errors
-    /// A description of what is wrong with the text.
-    fn parse(text: &[u8]) -> Result<Self, String> {
+    /// What is wrong with the text.
+    fn parse(text: &[u8]) -> Result<Self, WrongText> {
         let lines = checkpoint_file::read(text, |line| {
             let fields = checkpoint_file::fields(line);
             let &[topic, number, offset] = fields.as_slice() else {
-                return Err(format!("expected a topic, a partition and an offset, found {line:?}"));
+                let found = format!("expected a topic, a partition and an offset, found {line:?}");
+                return Err(WrongText::from(found));
             };
+            let no_number = |found| WrongText { found, is_number: true };
             let number: i32 =
-                number.parse().map_err(|_| format!("expected a partition, found {number:?}"))?;
-            let offset: i64 = offset.parse().map_err(|_| format!("expected an offset, found {offset:?}"))?;
+                number.parse().map_err(|_| no_number(format!("expected a partition, found {number:?}")))?;
+            let offset: i64 =
+                offset.parse().map_err(|_| no_number(format!("expected an offset, found {offset:?}")))?;
             Ok((topic.to_owned(), number, offset))
         })?;
         Ok(Self(lines))
@@ -98,6 +119,9 @@ mod tests {
         {
             assert!(OffsetCheckpoint::parse(broken).is_err());
         }
+        let is_number = |text| OffsetCheckpoint::parse(text).unwrap_err().is_number;
+        assert!(is_number(b"0\n1\ncities 1 x\n"));
+        assert!(!is_number(b"0\n2\ncities 1 31\n"));
     }
 
     #[test]

@@ -49,7 +49,9 @@ pub use recovery::{
     FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit,
 };
 #[cfg(feature = "inspect")]
-pub(crate) use recovery::{QUARANTINE, Quarantined, finish_replacement, refuse_missing_start, replaced};
+pub(crate) use recovery::{
+    QUARANTINE, Quarantined, finish_replacement, refuse_missing_start, refuse_remote_start, replaced,
+};
 #[cfg(feature = "inspect")]
 pub(crate) use spare::SPARE;
 pub use transaction::{Transaction, TransactionVersion};

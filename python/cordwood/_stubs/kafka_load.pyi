@@ -18,9 +18,11 @@ def plan_kafka_load(
     the first batch that is not valid; after a clean one it trusts what it finds.
 
     `clean`: whether the broker was shut down cleanly; by default, whether the data directory has the marker
-    `.kafka_cleanshutdown`. `recovery_point`, `log_start_offset`: by default those in the data directory's checkpoints,
-    0 without them. `config`: the topic's settings, by default as those of `LogWriter`. The sizes of rebuilt
-    indexes depend on `index.interval.bytes`.
+    `.kafka_cleanshutdown`, and never for `__cluster_metadata-0`, which a broker always recovers. `recovery_point`,
+    `log_start_offset`: by default those in the data directory's checkpoints, 0 without them. `config`: the topic's
+    settings, by default those in the metadata of the data directory, or Kafka's. What a broker finds after an unclean
+    shutdown, and the sizes of rebuilt indexes, depend on `index.interval.bytes`: if neither *config* nor the metadata
+    has it, it is the one that the existing offset indexes show, or else Kafka's default.
 
     Producer ids do not expire in the plan: that depends on the time of the start.
 
@@ -79,6 +81,12 @@ class KafkaLoad:
     @property
     def warnings(self) -> list[LoadWarning]:
         """Damage that the broker accepts without a word."""
+    @property
+    def index_interval_bytes(self) -> int:
+        """The `index.interval.bytes` of the plan."""
+    @property
+    def interval_source(self) -> Literal["given", "topic", "inferred", "default"]:
+        """Where the interval is from: the settings, the topic's in the metadata, the existing offset indexes, or Kafka's default."""
 
 @final
 class LoadAction:

@@ -22,8 +22,8 @@ class RebuildReport:
     def index_interval_bytes(self) -> int:
         """The `index.interval.bytes` of the rebuilt indexes."""
     @property
-    def interval_source(self) -> Literal["given", "inferred", "default"]:
-        """Where the interval is from: the settings, the existing offset indexes, or Kafka's default."""
+    def interval_source(self) -> Literal["given", "topic", "inferred", "default"]:
+        """Where the interval is from: the settings, the topic's in the metadata, the existing offset indexes, or Kafka's default."""
     @property
     def log_end_offset(self) -> int:
         """The offset after the last batch of the log."""

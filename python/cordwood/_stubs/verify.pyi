@@ -111,6 +111,9 @@ class Finding:
     def evidence(self) -> list[str]:
         """Further facts."""
     @property
+    def stops_broker(self) -> bool:
+        """Whether a broker that has no other data directory does not start with it, or ends soon after."""
+    @property
     def kafka(self) -> str:
         """What Kafka does with it when it loads the log, after a clean stop and after a crash."""
     @property

@@ -2,52 +2,172 @@
 
 import json as json_module
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import cordwood
-from cordwood import ConfigError, CordwoodError, Finding, KafkaLoad, LoadAction, LogDir
+from cordwood import ConfigError, CordwoodError, Finding, KafkaLoad, LoadAction, LogConfig, LogDir
 from cordwood.cli.exit_codes import UsageError, error_in_words, say
 from cordwood.cli.progress import elapsed
+from cordwood.cli.settings import INTERVAL_SOURCES
 from cordwood.cli.terminal import Column, print_line, print_table, print_text
 from cordwood.quantities import several
 
 __all__ = ["finding_fields", "print_kafka_loads"]
 
+_METADATA = "__cluster_metadata-0"
 _COLUMNS: list[Column] = [("file", "left"), ("what the broker does", "text")]
 
 
-def print_kafka_loads(paths: Sequence[Path], *, clean: bool | None, json: bool) -> bool:
-    """Print the plan of each partition. Return whether all are loaded and no byte of a record is cut or hidden.
+@dataclass
+class _Outcomes:
+    """What becomes of the partitions of one data directory, or of those that are given by themselves."""
 
-    Damage that a broker accepts is a warning; it loses nothing by itself. Of several partitions, one that cannot be
-    read does not end the others.
+    kept: int = 0
+    lost: int = 0
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    unreadable: int = 0
+
+    @property
+    def partitions(self) -> int:
+        return self.kept + self.lost + len(self.failures) + self.unreadable
+
+    @property
+    def is_whole(self) -> bool:
+        return self.kept == self.partitions
+
+    def __str__(self) -> str:
+        others = [
+            f"{count:,} {words}"
+            for count, words in (
+                (self.lost, "with records lost or hidden"),
+                (len(self.failures), "not loaded"),
+                (self.unreadable, "cannot be read"),
+            )
+            if count
+        ]
+        return ", ".join([f"{several(self.partitions, 'partition')}: {self.kept:,} with all records", *others])
+
+    def fields(self) -> dict[str, object]:
+        return {
+            "partitions": self.partitions,
+            "whole": self.kept,
+            "lossy": self.lost,
+            "failed": len(self.failures),
+            "unreadable": self.unreadable,
+        }
+
+
+def print_kafka_loads(
+    paths: Sequence[Path], *, clean: bool | None, config: LogConfig | None, quiet: bool, json: bool
+) -> bool:
+    """Print the plan of each partition, and of each data directory whether a broker starts on it.
+
+    Return whether all are loaded and no byte of a record is cut or hidden. Damage that a broker accepts is a warning;
+    it loses nothing by itself. Of several partitions, one that cannot be read does not end the others. *quiet*: only
+    the verdicts.
     """
+    say_load = _nothing if quiet else _print_fields if json else _say
+    directories, partitions = _targets(paths)
+    is_single = len(partitions) == 1 and not directories
     is_whole = True
-    partitions = _partitions(paths)
-    for path in partitions:
-        try:
-            with elapsed(f"reading {path}"):
-                load = cordwood.plan_kafka_load(path, clean=clean)
-                accepted = _accepted(load)
-        except (CordwoodError, OSError) as error:
-            if len(partitions) == 1 or isinstance(error, ConfigError):
-                raise
-            is_whole = False
-            words = error_in_words(error, "verify")
-            say(words)
-            if json:
-                print_line(json_module.dumps({"path": str(path.absolute()), "error": words}))
-            continue
-        is_whole &= load.failure is None and not load.lost_offsets and load.bytes_cut == 0
+    for directory in directories:
+        with elapsed(f"reading {directory}"):
+            findings = cordwood.verify(directory).findings
+        outcomes = _Outcomes()
+        for name in LogDir(directory, include=["future"]):
+            # a broker recovers this log after any shutdown
+            how = clean if name != _METADATA else False
+            plan = partial(cordwood.plan_kafka_load, directory / name, clean=how, config=config)
+            _load(directory / name, plan, findings, outcomes, say_load)
+        is_whole &= _say_verdict(directory, findings, outcomes, json=json) and outcomes.is_whole
+    outcomes = _Outcomes()
+    for partition in partitions:
+        plan = partial(cordwood.plan_kafka_load, partition, clean=clean, config=config)
+        _load(partition, plan, None, outcomes, say_load, is_single=is_single)
+    if partitions and (quiet or (len(partitions) > 1 and not json)):
         if json:
-            print_line(json_module.dumps(_fields(load, accepted)))
+            print_line(json_module.dumps({"summary": True, **outcomes.fields()}))
         else:
-            _say(load, accepted)
-    return is_whole
+            print_text(str(outcomes), style="bold")
+    return is_whole and outcomes.is_whole
 
 
-def _accepted(load: KafkaLoad) -> list[Finding]:
+def _load(  # noqa: PLR0913  (one partition)
+    path: Path,
+    plan: Callable[[], KafkaLoad],
+    findings: Sequence[Finding] | None,
+    outcomes: _Outcomes,
+    say_load: Callable[[KafkaLoad, Sequence[Finding]], None],
+    *,
+    is_single: bool = False,
+) -> None:
+    """Show the loading of a partition, as planned. *findings*: those of its data directory, if they are known."""
+    try:
+        with elapsed(f"reading {path}"):
+            load = plan()
+            accepted = _accepted(load, findings)
+    except (CordwoodError, OSError) as error:
+        # of a data directory, only the partition's name can be wrong
+        if is_single or (isinstance(error, ConfigError) and findings is None):
+            raise
+        outcomes.unreadable += 1
+        words = error_in_words(error, "verify")
+        say(words)
+        if say_load is _print_fields:
+            print_line(json_module.dumps({"path": str(path.absolute()), "error": words}))
+        return
+    if load.failure is not None:
+        outcomes.failures.append((str(path.absolute() / (load.failure.file or "")), str(load.failure)))
+    elif load.lost_offsets or load.bytes_cut or _is_stray(load, findings):
+        outcomes.lost += 1
+    else:
+        outcomes.kept += 1
+    say_load(load, accepted)
+
+
+def _is_stray(load: KafkaLoad, findings: Sequence[Finding] | None) -> bool:
+    """Return whether a broker takes the partition for one that is not its own, and renames its directory."""
+    ids = {"partition_metadata_missing", "topic_id_mismatch"}
+    return any(finding.code in ids and str(Path(finding.file).parent) == load.path for finding in findings or ())
+
+
+def _say_verdict(directory: Path, findings: Sequence[Finding], outcomes: _Outcomes, *, json: bool) -> bool:
+    """Print whether a broker starts on a data directory, and the files that prevent it. Return whether it does."""
+    reasons = [
+        (finding.file, f"expected {finding.expected}, found {finding.found}")
+        for finding in findings
+        if finding.stops_broker and finding.code != "load_fails"
+    ]
+    properties = directory / "meta.properties"
+    if not properties.exists() and str(properties) not in dict(reasons):
+        reasons.append((str(properties), "expected the ids of the cluster and the broker, found no such file"))
+    reasons += outcomes.failures
+    if json:
+        fields = {
+            "path": str(directory.absolute()),
+            "starts": not reasons,
+            "reasons": [{"file": file, "reason": reason} for file, reason in reasons],
+            **outcomes.fields(),
+        }
+        print_line(json_module.dumps({"summary": True, **fields}))
+        return not reasons
+    verdict = "does not start" if reasons else "starts"
+    print_text(
+        f"{directory}: a broker of Kafka 4.3.1 with this data directory alone {verdict}; {outcomes}", style="bold"
+    )
+    for file, reason in reasons:
+        print_text(f"{file}: {reason}", style="red")
+    return not reasons
+
+
+def _nothing(_load: KafkaLoad, _accepted: Sequence[Finding]) -> None:
+    """Print nothing of a partition."""
+
+
+def _accepted(load: KafkaLoad, findings: Sequence[Finding] | None) -> list[Finding]:
     """Return the errors that are in the files after the loading: the broker does not check for them."""
     if load.failure is not None:
         return []
@@ -57,24 +177,27 @@ def _accepted(load: KafkaLoad) -> list[Finding]:
     def is_accepted(finding: Finding) -> bool:
         folder, name = os.path.split(finding.file)
         is_cut = name in cut and finding.position is not None and finding.position >= cut[name]
-        return finding.severity == "error" and folder == load.path and name not in replaced and not is_cut
+        is_error = finding.severity == "error" and not finding.stops_broker
+        return is_error and folder == load.path and name not in replaced and not is_cut
 
-    return list(filter(is_accepted, cordwood.verify(load.path).findings))
+    return list(filter(is_accepted, cordwood.verify(load.path).findings if findings is None else findings))
 
 
-def _partitions(paths: Sequence[Path]) -> list[Path]:
-    """Return the partition directories, each once; of a data directory the live and future ones."""
-    found: dict[str, Path] = {}
+def _targets(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Return the data directories, and the partition directories outside them, each once."""
+    directories: dict[str, Path] = {}
+    partitions: dict[str, Path] = {}
     for path in paths:
         kind = cordwood.classify(path).kind
-        if kind == "data_directory":
-            directories = [path / name for name in LogDir(path, include=["future"])]
-        elif kind == "partition":
-            directories = [path]
-        else:
+        if kind not in {"data_directory", "partition"}:
             raise UsageError(f"{path}: --as-kafka expects a partition directory or a data directory")
-        found |= {str(directory.absolute()): directory for directory in directories}
-    return list(found.values())
+        (directories if kind == "data_directory" else partitions)[str(path.absolute())] = path
+    outside = [path for path in partitions.values() if str(path.absolute().parent) not in directories]
+    return list(directories.values()), outside
+
+
+def _print_fields(load: KafkaLoad, accepted: Sequence[Finding]) -> None:
+    print_line(json_module.dumps(_fields(load, accepted)))
 
 
 def _fields(load: KafkaLoad, accepted: Sequence[Finding]) -> dict[str, object]:
@@ -86,6 +209,8 @@ def _fields(load: KafkaLoad, accepted: Sequence[Finding]) -> dict[str, object]:
         "log_start_offset": load.log_start_offset,
         "is_clean": load.is_clean,
         "bytes_cut": load.bytes_cut,
+        "index_interval_bytes": load.index_interval_bytes,
+        "interval_source": load.interval_source,
         "actions": [_action_fields(action) for action in load.actions],
         "lost_offsets": [
             {"start_offset": lost.start_offset, "end_offset": lost.end_offset, "is_hidden": lost.is_hidden}
@@ -131,7 +256,9 @@ def _action_fields(action: LoadAction) -> dict[str, object]:
 
 def _say(load: KafkaLoad, accepted: Sequence[Finding]) -> None:
     shutdown = "a clean" if load.closed_cleanly else "an unclean"
-    title = f"{load.path}: a broker of Kafka 4.3.1 opens it after {shutdown} shutdown"
+    source = INTERVAL_SOURCES[load.interval_source]
+    interval = f"index.interval.bytes {load.index_interval_bytes}, {source}"
+    title = f"{load.path}: a broker of Kafka 4.3.1 opens it after {shutdown} shutdown ({interval})"
     shown = [action for action in load.actions if action.is_changed or action.kind == "rename"]
     if shown:
         rows = [[action.file, str(action).removeprefix(f"{action.file}: ")] for action in shown]
@@ -170,6 +297,7 @@ def finding_fields(finding: Finding) -> dict[str, object]:
         "expected": finding.expected,
         "found": finding.found,
         "evidence": finding.evidence,
+        "stops_broker": finding.stops_broker,
         "kafka": finding.kafka,
         "advice": finding.advice,
     }

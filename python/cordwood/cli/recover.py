@@ -49,7 +49,8 @@ def recover(
     if plan.is_clean:
         # raises for a directory without a segment: opening it for writing would create a log
         Log(path)
-    elif yes:
+    # the small files of a writer are not in the plan
+    if yes and (not plan.is_clean or any(path.glob(".cordwood.*"))):
         with silent_log(), LogWriter(path, config=config) as writer:
             done = writer.recovery
         # another process may have recovered the log after the first plan

@@ -11,7 +11,7 @@ from cordwood.cli.exit_codes import FAILED, NothingFoundError, error_in_words, s
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
 from cordwood.cli.selection import has_log
-from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
+from cordwood.cli.settings import INTERVAL_SOURCES, PROPERTIES, SETTINGS, settings
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.quantities import several
 
@@ -147,8 +147,7 @@ def _document(report: RebuildReport) -> dict[str, Any]:
 
 
 def _say(report: RebuildReport) -> None:
-    source = {"given": "as given", "inferred": "as the indexes show", "default": "Kafka's default"}
-    interval = f"index.interval.bytes {report.index_interval_bytes}, {source[report.interval_source]}"
+    interval = f"index.interval.bytes {report.index_interval_bytes}, {INTERVAL_SOURCES[report.interval_source]}"
     differing = _differing(report)
     if not differing:
         print_text(f"{report.path}: {several(len(report.files), 'file')} as the log gives them ({interval})")

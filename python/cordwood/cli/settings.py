@@ -8,7 +8,15 @@ import typer
 from cordwood import LogConfig
 from cordwood.cli.exit_codes import UsageError
 
-__all__ = ["METADATA", "PROPERTIES", "SETTINGS", "YES", "settings", "settings_of", "source_of"]
+__all__ = ["INTERVAL_SOURCES", "METADATA", "PROPERTIES", "SETTINGS", "YES", "settings", "settings_of", "source_of"]
+
+INTERVAL_SOURCES = {
+    "given": "as given",
+    "topic": "the topic's",
+    "inferred": "as the indexes show",
+    "default": "Kafka's default",
+}
+"""The sources of an `index.interval.bytes`, in words."""
 
 SETTINGS = typer.Option(
     "--set", metavar="NAME=VALUE", help="A setting, by Kafka's name, such as segment.bytes=1048576. Repeatable."

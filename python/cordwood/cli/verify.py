@@ -17,6 +17,7 @@ from cordwood import Finding, Verification
 from cordwood.cli.exit_codes import FAILED, UsageError
 from cordwood.cli.kafka_load import finding_fields, print_kafka_loads
 from cordwood.cli.path import parse_path
+from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
 from cordwood.cli.terminal import print_line, print_text
 from cordwood.quantities import bytes_in_words, several
 
@@ -44,7 +45,9 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
             help="Note intact segments in this file, and skip those noted in it whose files are unchanged.",
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print errors and warnings only; with --as-kafka, only the verdict.")
+    ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="After each finding, what Kafka would do and what to do.")
     ] = False,
@@ -58,6 +61,8 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
             help="With --as-kafka: how the broker was stopped. By default as the marker in the data directory says.",
         ),
     ] = None,
+    assignments: Annotated[list[str] | None, SETTINGS] = None,
+    properties: Annotated[Path | None, PROPERTIES] = None,
     json: Annotated[
         bool, typer.Option("--json", help="JSON lines: one for each finding, and a summary; or one for each partition.")
     ] = False,
@@ -71,6 +76,9 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
     --as-kafka prints what a broker of Kafka 4.3.1 does when it opens the partitions: the files that it cuts, deletes,
     rebuilds and writes, the records that it loses or hides, the errors that it accepts because it does not check for
     them, such as all damage of records after a clean shutdown, and the offsets of the log afterwards, or why it fails.
+    For a data directory it ends with the verdict: whether a broker that has no other one starts, or which files prevent
+    it. After a crash, what a broker finds depends on the topic's index.interval.bytes: that of --set or --properties,
+    or else the one that the existing indexes show, or Kafka's default.
 
     \b
     cordwood verify /var/lib/kafka/orders-0             one partition
@@ -79,20 +87,24 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
     cordwood verify /var/lib/kafka --resume done.jsonl  stop it with Ctrl-C, run it again: it continues
     cordwood verify orders-0 --json | jq -r 'select(.severity == "error") | .file'
     cordwood verify orders-0 --as-kafka --unclean       what a broker does with it after a crash
+    cordwood verify /var/lib/kafka --as-kafka -q        whether a broker starts, and if not, why
 
     \b
     Exit codes: 0 intact (there may be warnings), 1 errors were found, 2 wrong usage, 130 Ctrl-C.
-    With --as-kafka: 0 the broker keeps all records (it may accept errors), 1 it cuts or hides some, or fails, or a
-    partition cannot be read.
+    With --as-kafka: 0 the broker keeps all records (it may accept errors), 1 it cuts or hides some, or does not start,
+    or a partition cannot be read.
     """  # noqa: D301
     if as_kafka:
-        if deep or threads != 1 or resume is not None or quiet or explain:
-            raise UsageError("--as-kafka: expected no --deep, --threads, --resume, --quiet or --explain with it")
-        if not print_kafka_loads(paths, clean=clean, json=json):
+        if deep or threads != 1 or resume is not None or explain:
+            raise UsageError("--as-kafka: expected no --deep, --threads, --resume or --explain with it")
+        config = settings(properties, assignments) if properties is not None or assignments else None
+        if not print_kafka_loads(paths, clean=clean, config=config, quiet=quiet, json=json):
             raise typer.Exit(FAILED)
         return
     if clean is not None:
         raise UsageError("--clean and --unclean: expected --as-kafka with them")
+    if properties is not None or assignments:
+        raise UsageError("--set and --properties: expected --as-kafka with them")
     with _progress() as progress:
         found = cordwood.verify(
             [str(path) for path in paths],

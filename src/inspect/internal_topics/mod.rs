@@ -38,3 +38,4 @@ pub use tables::{
     Cell, ClusterMetadata, Table, TableOptions, TopicSettings, consumer_groups, consumer_offsets,
     is_topic_compacted, metadata, metadata_records, open_transactions, topic_settings, transactions,
 };
+pub(crate) use tables::{SnapshotFault, snapshot_fault, undamaged_topic_settings};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::exception::Step;
+use super::exception::{ExceptionKind, Step, Thrown};
 use crate::error::{Error, IoAction, Result};
 use crate::fs::{Directory, FileBytes, FileType};
 
@@ -42,13 +42,18 @@ pub(super) struct Disk {
     files: BTreeMap<String, Contents>,
     /// The sizes in the inspected directory.
     before: BTreeMap<String, u64>,
+    /// The names of directories in it, sorted.
+    directories: Vec<String>,
 }
 
 impl Disk {
     /// The files as they are.
     pub(super) fn of(directory: &Directory) -> Result<Self> {
-        let mut before = BTreeMap::new();
+        let (mut before, mut directories) = (BTreeMap::new(), Vec::new());
         for (name, file_type) in directory.entries()? {
+            if file_type.is_dir() {
+                directories.push(name.clone());
+            }
             // a symbolic link is opened, so that the error says that it is not followed
             if matches!(file_type, FileType::RegularFile | FileType::Symlink | FileType::Unknown) {
                 before.insert(name.clone(), directory.open_file(&name)?.size());
@@ -58,7 +63,8 @@ impl Disk {
             (name.clone(), Contents::Source { name: name.as_str().into(), start: 0, size: *size })
         };
         let files = before.iter().map(source).collect();
-        Ok(Self { directory: directory.clone(), files, before })
+        directories.sort_unstable();
+        Ok(Self { directory: directory.clone(), files, before, directories })
     }
 
     pub(super) fn directory(&self) -> &Directory {
@@ -81,6 +87,14 @@ impl Disk {
 
     pub(super) fn size(&self, name: &str) -> Option<u64> {
         self.files.get(name).map(Contents::size)
+    }
+
+    /// Fails if Kafka cannot open the file because a directory has its name.
+    pub(super) fn refuse_directory(&self, name: &str, kind: ExceptionKind) -> Step<()> {
+        match self.directories.iter().any(|directory| directory == name) {
+            true => Err(Thrown::kafka(kind, name, "a directory has the name of the file")),
+            false => Ok(()),
+        }
     }
 
     pub(super) fn exists(&self, name: &str) -> bool {

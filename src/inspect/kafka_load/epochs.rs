@@ -22,6 +22,7 @@ pub(super) struct Epochs {
 impl Epochs {
     /// Reads the file, which is created empty if it does not exist.
     pub(super) fn read(disk: &mut Disk) -> Step<Self> {
+        disk.refuse_directory(LEADER_EPOCH_CHECKPOINT, ExceptionKind::Storage)?;
         if !disk.exists(LEADER_EPOCH_CHECKPOINT) {
             disk.put(LEADER_EPOCH_CHECKPOINT, Contents::made(Vec::new()));
         }

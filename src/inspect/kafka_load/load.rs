@@ -1,5 +1,7 @@
 //! The plan, and how it is made.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::action::LoadAction;
@@ -16,11 +18,17 @@ use crate::config::LogConfig;
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, PartitionName};
 use crate::fs::{Directory, is_data_directory};
+use crate::inspect::internal_topics::undamaged_topic_settings;
+use crate::inspect::rebuild::{IntervalSource, entry_rule};
+use crate::log::{Log, LogOptions};
 use crate::record::crc::crc32c;
 use crate::state::data_directory::{CLEAN_SHUTDOWN, DataDirectory};
 use crate::state::offset_checkpoint::{LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS};
 use crate::state::producers::ProducerEntry;
 use crate::types::Interrupt;
+
+/// The directory of the metadata log of a cluster.
+pub(in crate::inspect) const CLUSTER_METADATA: &str = "__cluster_metadata-0";
 
 /// How the partition is opened.
 #[derive(Debug, Clone, Default)]
@@ -31,8 +39,9 @@ pub struct LoadOptions<'a> {
     pub recovery_point: Option<i64>,
     /// `None`: from the data directory's checkpoint, 0 without one.
     pub log_start_offset: Option<i64>,
-    /// The topic's settings.
-    pub config: std::borrow::Cow<'a, LogConfig>,
+    /// The topic's settings. `None`: those in the metadata of the data directory, or Kafka's defaults; if the metadata does not have
+    /// `index.interval.bytes`, the one that the existing offset indexes show: after an unclean shutdown, what Kafka finds depends on it.
+    pub config: Option<Cow<'a, LogConfig>>,
     /// Called during long operations.
     pub interrupt: Interrupt,
 }
@@ -63,6 +72,10 @@ pub struct KafkaLoad {
     pub lost_offsets: Vec<LostOffsets>,
     /// Damage that Kafka accepts.
     pub warnings: Vec<LoadWarning>,
+    /// The `index.interval.bytes` of the plan.
+    pub index_interval_bytes: u64,
+    /// Where the interval is from.
+    pub interval_source: IntervalSource,
 }
 
 /// The log after it was loaded.
@@ -123,13 +136,13 @@ impl KafkaLoad {
     /// [`Error::Config`] if `clean` is `None` and the directory is not in a Kafka data directory, or for a wrong setting;
     /// [`Error::LogNotFound`]; [`Error::Io`]; [`Error::LogChanged`]; [`Error::Interrupted`].
     pub fn plan(path: &Path, options: &LoadOptions<'_>) -> Result<Self> {
-        options.config.validate()?;
         let directory = Directory::open(path, "give the path of a partition directory")?;
         DataDirectory::refuse_itself(&directory)?;
+        let (config, interval_source) = settings(&directory, options)?;
         let start = Start::of(&directory, options)?;
         let mut run = Run {
             disk: Disk::of(&directory)?,
-            config: &options.config,
+            config: &config,
             epochs: Epochs::default(),
             interrupt: options.interrupt,
             actions: Vec::new(),
@@ -148,8 +161,10 @@ impl KafkaLoad {
             files: Vec::new(),
             lost_offsets: Vec::new(),
             warnings: Vec::new(),
+            index_interval_bytes: config.index_interval_bytes.into(),
+            interval_source,
         };
-        match load.simulate(&mut run, &start, options) {
+        match load.simulate(&mut run, &start) {
             Ok(()) => {}
             Err(Thrown::Kafka(exception)) => load.failure = Some(exception),
             Err(Thrown::Overflow(base_offset)) => {
@@ -186,7 +201,7 @@ impl KafkaLoad {
         lost.map(|action| action.old_size.unwrap_or(0) - action.new_size.unwrap_or(0)).sum()
     }
 
-    fn simulate(&mut self, run: &mut Run, start: &Start, options: &LoadOptions<'_>) -> Step<()> {
+    fn simulate(&mut self, run: &mut Run, start: &Start) -> Step<()> {
         run.epochs = Epochs::read(&mut run.disk)?;
         let mut loading = Loading {
             segments: Segments::default(),
@@ -197,7 +212,7 @@ impl KafkaLoad {
             overflowed: None,
         };
         let is_deleted = run.disk.directory().path().to_string_lossy().ends_with("-delete");
-        let offsets = loader::load(run, &mut loading, options, is_deleted)?;
+        let offsets = loader::load(run, &mut loading, is_deleted)?;
         topic_id::check(&run.disk)?;
         let epochs = run.epochs.entries().to_vec();
         if run.epochs.flush(&mut run.disk) {
@@ -218,6 +233,34 @@ impl KafkaLoad {
     }
 }
 
+/// The settings with which the broker opens the log, and where their interval of index entries is from.
+fn settings<'a>(
+    directory: &Directory,
+    options: &'a LoadOptions<'_>,
+) -> Result<(Cow<'a, LogConfig>, IntervalSource)> {
+    if let Some(given) = &options.config {
+        given.validate()?;
+        return Ok((Cow::Borrowed(given.as_ref()), IntervalSource::Given));
+    }
+    let log_options = LogOptions { interrupt: options.interrupt, ..LogOptions::default() };
+    let known = undamaged_topic_settings(directory.path(), &log_options)?;
+    let none = BTreeMap::new();
+    let config = known.as_ref().map(|known| known.config(&none, &none)).transpose()?;
+    let mut config = config.unwrap_or_default();
+    if known.is_some_and(|known| known.has_index_interval()) {
+        return Ok((Cow::Owned(config), IntervalSource::Topic));
+    }
+    let shown = Log::open_in(directory.clone(), log_options).and_then(|log| entry_rule(&log, None));
+    let (interval, source) = match shown {
+        Ok((rule, source)) => (u32::try_from(rule.interval_bytes).ok(), source),
+        Err(error @ Error::Interrupted(_)) => return Err(error),
+        // a log that a reader cannot open shows no interval
+        Err(_) => (None, IntervalSource::Default),
+    };
+    config.index_interval_bytes = interval.unwrap_or(config.index_interval_bytes);
+    Ok((Cow::Owned(config), source))
+}
+
 /// With what the broker starts.
 #[derive(Debug)]
 struct Start {
@@ -231,7 +274,10 @@ impl Start {
         let name = directory.path().file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let folder = if is_data_directory(directory, "../")? { directory.parent()? } else { None };
         let marker = folder.as_ref().map(|folder| folder.identity_of(CLEAN_SHUTDOWN)).transpose()?;
-        let clean = options.clean.or(marker.map(|marker| marker.is_some())).ok_or_else(|| {
+        // a broker recovers the metadata log of the cluster always. *Source*: `KafkaRaftLog.createLog`
+        let is_metadata = name == CLUSTER_METADATA;
+        let marker = marker.map(|marker| marker.is_some() && !is_metadata);
+        let clean = options.clean.or(marker).ok_or_else(|| {
             let expected = "whether the broker was shut down cleanly, because the directory is not in a Kafka data directory";
             Error::config("clean", expected, "nothing")
         })?;

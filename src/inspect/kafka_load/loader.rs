@@ -12,7 +12,6 @@
 //!
 //! *Source*: `LogLoader`.
 
-use super::LoadOptions;
 use super::action::{ActionKind, ActionReason};
 use super::exception::{ExceptionKind, Step, Thrown};
 use super::recovery::{self, Loading};
@@ -31,12 +30,7 @@ pub(super) struct LoadedOffsets {
 }
 
 /// Loads the directory. `is_deleted`: the directory's name ends in `-delete`.
-pub(super) fn load(
-    run: &mut Run,
-    loading: &mut Loading,
-    options: &LoadOptions<'_>,
-    is_deleted: bool,
-) -> Step<LoadedOffsets> {
+pub(super) fn load(run: &mut Run, loading: &mut Loading, is_deleted: bool) -> Step<LoadedOffsets> {
     let swaps = scan(run)?;
     finish_swaps(run, &swaps)?;
     split::retry(run, loading, |run, loading| {
@@ -45,7 +39,7 @@ pub(super) fn load(
     })?;
     let recovered = if is_deleted {
         if loading.segments.is_empty() {
-            let size = u64::from(options.config.init_file_size());
+            let size = u64::from(run.config.init_file_size());
             loading.segments.add(Segment::open(run, 0, Stage::Live, size)?);
         }
         recovery::Recovered { recovery_point: 0, log_end_offset: 0 }

@@ -32,6 +32,7 @@ mod warning;
 
 pub use action::{ActionKind, ActionReason, LoadAction};
 pub use exception::{ExceptionKind, LoadFailure};
+pub(in crate::inspect) use load::CLUSTER_METADATA;
 pub use load::{KafkaLoad, LoadOptions, LoadedFile, LoadedLog, LoadedSegment};
 pub use lost::LostOffsets;
 pub use warning::{LoadWarning, LoadWarningKind};

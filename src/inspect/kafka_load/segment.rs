@@ -56,6 +56,7 @@ impl Segment {
         let log_size = if let Some(size) = run.disk.size(&name) {
             size
         } else {
+            run.disk.refuse_directory(&name, ExceptionKind::Io)?;
             run.disk.put(&name, Contents::Made { bytes: Vec::new(), size: initial_size });
             run.created(&name);
             0

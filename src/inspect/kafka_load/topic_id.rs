@@ -4,16 +4,30 @@
 
 use super::disk::Disk;
 use super::exception::{ExceptionKind, Step, Thrown};
+use super::load::CLUSTER_METADATA;
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
+
+/// `Uuid.METADATA_TOPIC_ID`
+const METADATA_TOPIC_ID: &str = "AAAAAAAAAAAAAAAAAAAAAQ";
 
 /// The largest file that is read, bytes.
 const MAX_BYTES: usize = 64 << 10;
 
 /// Returns the exception of Kafka's for a wrong text.
 pub(super) fn check(disk: &Disk) -> Step<()> {
+    disk.refuse_directory(PARTITION_METADATA, ExceptionKind::Storage)?;
     let Some(mut reader) = disk.reader(PARTITION_METADATA)? else { return Ok(()) };
     let text = reader.read(0, MAX_BYTES)?;
-    let Err(wrong) = TopicId::parse_file(text) else { return Ok(()) };
+    let wrong = match TopicId::parse_file(text) {
+        Ok(id)
+            if disk.directory().path().ends_with(CLUSTER_METADATA) && id.to_string() != METADATA_TOPIC_ID =>
+        {
+            let reason = format!("topic id {id}, where {CLUSTER_METADATA} has {METADATA_TOPIC_ID}");
+            return Err(Thrown::kafka(ExceptionKind::Kafka, PARTITION_METADATA, reason));
+        }
+        Ok(_) => return Ok(()),
+        Err(wrong) => wrong,
+    };
     match kind(text) {
         Some(kind) => Err(Thrown::kafka(kind, PARTITION_METADATA, wrong)),
         None => Ok(()),

@@ -160,7 +160,8 @@ fn compare(
     })
 }
 
-/// The rule for index entries, and where its interval is from: the settings that were given, or the existing offset indexes.
+/// The rule for index entries, and where its interval is from: the settings that were given, those of the topic, or the existing
+/// offset indexes.
 ///
 /// # Errors
 /// [`Error::Config`](crate::Error::Config) for a wrong setting; as [`Log::open`].
@@ -170,10 +171,15 @@ pub(crate) fn entry_rule(log: &Log, given: Option<&LogConfig>) -> Result<(EntryR
     config.validate()?;
     let (interval_bytes, source) = match given {
         Some(config) => (u64::from(config.index_interval_bytes), IntervalSource::Given),
-        None => match interval::infer(log)? {
-            Some(interval_bytes) => (interval_bytes, IntervalSource::Inferred),
-            None => (u64::from(default.index_interval_bytes), IntervalSource::Default),
-        },
+        None => {
+            if let Some(interval_bytes) = interval::of_topic(log)? {
+                (interval_bytes, IntervalSource::Topic)
+            } else if let Some(interval_bytes) = interval::infer(log)? {
+                (interval_bytes, IntervalSource::Inferred)
+            } else {
+                (u64::from(default.index_interval_bytes), IntervalSource::Default)
+            }
+        }
     };
     Ok((EntryRule { interval_bytes, max_index_size: u64::from(config.segment_index_bytes) }, source))
 }

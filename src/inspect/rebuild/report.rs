@@ -34,6 +34,8 @@ impl RebuildReport {
 pub enum IntervalSource {
     /// From the settings that were given.
     Given,
+    /// From the topic's settings in the metadata of the data directory.
+    Topic,
     /// The existing offset indexes show it.
     Inferred,
     /// Kafka's default, because no existing offset index shows the interval.
@@ -41,10 +43,11 @@ pub enum IntervalSource {
 }
 
 impl IntervalSource {
-    /// A stable name for programs: `given`, `inferred`, `default`.
+    /// A stable name for programs: `given`, `topic`, `inferred`, `default`.
     pub fn code(self) -> &'static str {
         match self {
             Self::Given => "given",
+            Self::Topic => "topic",
             Self::Inferred => "inferred",
             Self::Default => "default",
         }

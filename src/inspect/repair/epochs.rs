@@ -1,5 +1,7 @@
 //! The leader epochs of the batches, compared with `leader-epoch-checkpoint`.
 
+use std::ops::Range;
+
 use super::derived::Derived;
 use crate::error::Result;
 use crate::fs::Directory;
@@ -32,11 +34,11 @@ pub(super) fn epochs_of<'a>(segments: impl Iterator<Item = &'a Derived>) -> Vec<
     runs
 }
 
-/// The history that `leader-epoch-checkpoint` should have; `None` if the present file agrees with the batches.
+/// The history that `leader-epoch-checkpoint` should have, of a log with these segments' offsets; `None` if the present file agrees with the batches.
 pub(super) fn new_epochs(
     directory: &Directory,
     of_batches: &[EpochRun],
-    log_end_offset: i64,
+    offsets: Range<i64>,
 ) -> Result<Option<(LeaderEpochs, String)>> {
     let text = LeaderEpochs::read_text(directory)?;
     let Some(text) = text.filter(|text| !(text.is_empty() && of_batches.is_empty())) else {
@@ -50,8 +52,12 @@ pub(super) fn new_epochs(
         Ok(known) => known,
         Err(wrong) => return Ok(Some((from_batches(of_batches), wrong))),
     };
+    let words = std::str::from_utf8(&text).unwrap_or_default().split_whitespace();
+    let is_other = known.to_text().split_whitespace().ne(words);
     // an epoch that begins at the end has no record yet
-    let is_cut = known.truncate_from_end(log_end_offset.saturating_add(1));
+    let is_above = known.truncate_from_end(offsets.end.saturating_add(1));
+    let is_below = known.entries().first().is_some_and(|(_, start)| *start < offsets.start)
+        && known.truncate_from_start(offsets.start);
     // epochs and offsets ascend on both sides: what the first and the last batch of a run agree with, those between do, too
     for (epoch, offset) in of_batches.iter().flat_map(|run| [(run.epoch, run.first), (run.epoch, run.last)]) {
         // none below the log start offset
@@ -61,8 +67,17 @@ pub(super) fn new_epochs(
             return Ok(Some((from_batches(of_batches), reason)));
         }
     }
-    let reason = format!("an epoch begins above offset {log_end_offset}, the end of the log");
-    Ok(is_cut.then_some((known, reason)))
+    let reason = match (is_above, is_below) {
+        (false, false) if is_other => {
+            "a line that contradicts others, or is written in another way".to_owned()
+        }
+        (true, _) => format!("an epoch begins above offset {}, the end of the log", offsets.end),
+        (false, true) => {
+            format!("an epoch begins below offset {}, where the first segment begins", offsets.start)
+        }
+        (false, false) => return Ok(None),
+    };
+    Ok(Some((known, reason)))
 }
 
 fn from_batches(of_batches: &[EpochRun]) -> LeaderEpochs {

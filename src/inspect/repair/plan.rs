@@ -1,5 +1,6 @@
 //! Makes the plan: reads everything, changes nothing.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use super::RepairOptions;
@@ -24,7 +25,7 @@ use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::state::offset_checkpoint::{LOG_START_OFFSETS, RECOVERY_POINTS};
 use crate::types::Io;
-use crate::writer::{Quarantined, refuse_missing_start};
+use crate::writer::{Quarantined, refuse_missing_start, refuse_remote_start};
 
 /// A plan: the public report, and the inputs of `apply`.
 #[derive(Debug)]
@@ -80,16 +81,15 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
         // compaction by a broker merges segments
         missing = None;
     }
-    let lost_start = checkpoint.map_or(Ok(()), |checkpoint| {
-        let segments: Vec<_> = log.segments().iter().cloned().collect();
-        refuse_missing_start(directory, &segments, checkpoint, data_directory.as_ref())
-    });
+    let segments: Vec<_> = log.segments().iter().cloned().collect();
+    refuse_remote_start(directory, &segments, data_directory.as_ref())?;
+    let lost_start = refuse_missing_start(directory, &segments, checkpoint, data_directory.as_ref());
     if options.policy == RepairPolicy::TornTail {
         if let Some(missing) = missing {
             return Err(missing.advising("the policies salvage and kafka continue without it", directory));
         }
         lost_start?;
-    } else if lost_start.is_err() {
+    } else if lost_start.is_err() && checkpoint.is_some() {
         leftovers.removed.push((CHECKPOINT.to_owned(), "records before the first segment are missing"));
     }
     let durable = durable_offset(directory, marker.as_ref())?;
@@ -148,7 +148,8 @@ impl Builder<'_> {
         for (name, reason) in &leftovers.removed {
             self.remove_file(name, reason)?;
         }
-        let epochs = self.add_epochs(&all_derived, end_offset)?;
+        let first = segments.first().copied().unwrap_or(0);
+        let epochs = self.add_epochs(&all_derived, first..end_offset)?;
         let durable = self.lowered_durable_offset(&all_derived, end_offset);
         self.add_checkpoints(data_directory.as_ref(), end_offset)?;
         let report = RepairPlan {
@@ -385,9 +386,9 @@ impl Builder<'_> {
         Ok(())
     }
 
-    fn add_epochs(&mut self, all_derived: &[Derived], end_offset: i64) -> Result<Option<LeaderEpochs>> {
+    fn add_epochs(&mut self, all_derived: &[Derived], offsets: Range<i64>) -> Result<Option<LeaderEpochs>> {
         let of_batches = epochs::epochs_of(all_derived.iter());
-        let Some((wanted, reason)) = epochs::new_epochs(self.directory, &of_batches, end_offset)? else {
+        let Some((wanted, reason)) = epochs::new_epochs(self.directory, &of_batches, offsets)? else {
             return Ok(None);
         };
         let name = LEADER_EPOCH_CHECKPOINT;

@@ -3,14 +3,47 @@
 use std::path::Path;
 
 use super::finding::Finding;
-use super::rule::Rule;
+use super::rule::{Remedy, Rule, Severity};
 use super::topic_ids::TopicIds;
 use crate::error::Result;
-use crate::fs::{Directory, META_PROPERTIES};
+use crate::fs::Directory;
 use crate::log::Log;
 use crate::state::offset_checkpoint::{
-    CLEANED_OFFSETS, HIGH_WATERMARKS, LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS,
+    CLEANED_OFFSETS, HIGH_WATERMARKS, LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS, WrongText,
 };
+
+const REMOVE_LINE: Remedy =
+    Remedy::Manual("remove the partition's line, and lower the count in the second line of the file by one");
+
+/// What to do about a checkpoint that cannot be read. Only log start offsets are nowhere else.
+fn remedy(name: &str) -> Remedy {
+    Remedy::Manual(match name {
+        LOG_START_OFFSETS => {
+            "restore the file from a copy, or write it again: a line 0, a line with the number of the lines after it, and a line of \
+             topic, partition and log start offset for each partition whose first segment has deleted records; without its line a \
+             broker returns them again"
+        }
+        RECOVERY_POINTS => "remove the file: after a crash the broker then recovers whole logs",
+        HIGH_WATERMARKS => "remove the file: the broker finds the high watermarks again",
+        _ => "remove the file: the cleaner then begins at the start of each log",
+    })
+}
+
+/// A finding about a word in the place of a number, with what a broker does.
+fn with_effect(finding: Finding, name: &str) -> Finding {
+    match name {
+        RECOVERY_POINTS => {
+            finding.with_severity(Severity::Warning).because("all recovery points of the file count as 0")
+        }
+        LOG_START_OFFSETS => finding.because(
+            "a broker starts, all log start offsets are those of the first segments, and deleted records can be read again",
+        ),
+        HIGH_WATERMARKS => finding.because("a broker starts, but none of its partitions gets a leader"),
+        _ => finding
+            .with_severity(Severity::Warning)
+            .because("a broker starts, but its cleaner ends, and nothing is compacted"),
+    }
+}
 
 /// The checkpoints of one data directory, and the findings about the files themselves.
 #[derive(Debug)]
@@ -21,9 +54,6 @@ pub(super) struct Checkpoints {
     topic_ids: TopicIds,
     pub(super) findings: Vec<Finding>,
 }
-
-/// The maximum size of `meta.properties`, bytes.
-const MAX_BYTES: u64 = 64 << 10;
 
 impl Checkpoints {
     /// Reads the files at `up`: `""` in the data directory itself, `"../"` from a partition, then with the topic ids of all
@@ -39,13 +69,19 @@ impl Checkpoints {
             let file = path.join(name);
             match OffsetCheckpoint::read(directory, &format!("{up}{name}")) {
                 Ok(Ok(checkpoint)) => Ok(checkpoint),
-                Ok(Err(wrong)) => {
+                Ok(Err(WrongText { found, is_number })) => {
                     let expected = "a version, a count, and lines of a topic, a partition and an offset";
-                    findings.push(Finding::new(Rule::CheckpointUnreadable, path, file, expected, wrong));
+                    let finding = Finding::new(Rule::CheckpointUnreadable, path, file, expected, found);
+                    let finding = finding.with_remedy(remedy(name));
+                    findings.push(if is_number {
+                        with_effect(finding, name)
+                    } else {
+                        finding.that_stops_a_broker()
+                    });
                     Ok(OffsetCheckpoint::default())
                 }
                 Err(error) => {
-                    findings.push(super::unreadable(path, error)?);
+                    findings.push(super::unreadable(path, error)?.that_stops_a_broker());
                     Ok(OffsetCheckpoint::default())
                 }
             }
@@ -54,16 +90,6 @@ impl Checkpoints {
         let log_start_offsets = read(LOG_START_OFFSETS)?;
         let high_watermarks = read(HIGH_WATERMARKS)?;
         read(CLEANED_OFFSETS)?;
-        match directory.read_small(&format!("{up}{META_PROPERTIES}"), MAX_BYTES) {
-            Ok(Some(text)) => {
-                if let Err((expected, found)) = check_meta_properties(&text) {
-                    let file = path.join(META_PROPERTIES);
-                    findings.push(Finding::new(Rule::MetaPropertiesUnreadable, path, file, expected, found));
-                }
-            }
-            Ok(None) => {}
-            Err(error) => findings.push(super::unreadable(path, error)?),
-        }
         let topic_ids = match directory.parent()?.filter(|_| !up.is_empty()) {
             Some(data_directory) => TopicIds::read(&data_directory)?,
             None => TopicIds::default(),
@@ -75,7 +101,6 @@ impl Checkpoints {
     pub(super) fn of_partition(&self, log: &Log, directory: &Directory) -> Result<Vec<Finding>> {
         let (Some(topic), Some(partition)) = (log.topic(), log.partition()) else { return Ok(Vec::new()) };
         let end = log.log_end_offset()?;
-        let first = log.segments().first().map_or(0, |first| first.base_offset());
         let mut findings = Vec::from_iter(self.topic_ids.of_partition(directory));
         let checks = [
             (&self.recovery_points, RECOVERY_POINTS, Rule::RecoveryPointBeyondEnd),
@@ -91,48 +116,12 @@ impl Checkpoints {
                     .offsets(end.min(offset), Some(end.max(offset)))
             };
             if offset < 0 {
-                findings.push(new(Rule::CheckpointUnreadable, "an offset, 0 or above".to_owned()));
+                let finding = new(Rule::CheckpointUnreadable, "an offset, 0 or above".to_owned());
+                findings.push(finding.with_severity(Severity::Warning).with_remedy(REMOVE_LINE));
             } else if offset > end {
                 findings.push(new(rule, format!("an offset up to the log end offset, {end}")));
-            } else if rule == Rule::LogStartBeyondEnd && offset < first {
-                let expected = format!("an offset at or above {first}, where the first segment begins");
-                findings.push(new(Rule::CheckpointUnreadable, expected).with_severity(super::Severity::Info));
             }
         }
         Ok(findings)
     }
-}
-
-/// Checks what a broker needs of `meta.properties`: its version, the cluster's id and the broker's.
-///
-/// *Source*: `MetaProperties`.
-fn check_meta_properties(text: &[u8]) -> std::result::Result<(), (&'static str, String)> {
-    let text = std::str::from_utf8(text).map_err(|error| ("text in UTF-8", error.to_string()))?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '!']));
-    let mut properties = std::collections::BTreeMap::new();
-    for line in lines {
-        let Some((name, value)) = line.split_once('=') else {
-            return Err(("lines of a name, = and a value", format!("{line:?}")));
-        };
-        properties.insert(name.trim(), value.trim());
-    }
-    let number = |name: &str| properties.get(name).map(|value| value.parse::<i32>());
-    let id = match number("version") {
-        None | Some(Ok(0)) => "broker.id",
-        Some(Ok(1)) => "node.id",
-        _ => {
-            return Err(("version 0 or 1", format!("version {:?}", properties.get("version"))));
-        }
-    };
-    match number(id) {
-        Some(Ok(0..)) => {}
-        // version 0 may have been written before the broker had an id
-        None if id == "broker.id" => {}
-        _ => return Err(("the number of the broker", format!("{id} {:?}", properties.get(id)))),
-    }
-    let cluster = properties.get("cluster.id");
-    if cluster.is_some_and(|id| id.is_empty()) || cluster.is_none() && id == "node.id" {
-        return Err(("cluster.id with the id of the cluster", format!("cluster.id {cluster:?}")));
-    }
-    Ok(())
 }

@@ -30,6 +30,8 @@ pub struct Finding {
     pub found: String,
     /// Further facts, each a sentence.
     pub evidence: Vec<String>,
+    /// Whether a broker that has no other data directory does not start with it, or ends soon after.
+    pub stops_broker: bool,
     /// The partition's directory, for the advice.
     partition: PathBuf,
     remedy: Remedy,
@@ -55,6 +57,7 @@ impl Finding {
             expected: expected.into(),
             found: found.into(),
             evidence: Vec::new(),
+            stops_broker: false,
             partition: partition.to_owned(),
             remedy: rule.remedy(),
         }
@@ -86,6 +89,11 @@ impl Finding {
         Self { remedy, ..self }
     }
 
+    /// As an error: a broker does not start with it.
+    pub(super) fn that_stops_a_broker(self) -> Self {
+        Self { severity: Severity::Error, stops_broker: true, ..self }
+    }
+
     pub(super) fn because(mut self, evidence: impl Into<String>) -> Self {
         self.evidence.push(evidence.into());
         self
@@ -98,12 +106,12 @@ impl Finding {
 
     /// What to do: a command, or a sentence; empty if there is nothing to do.
     pub fn advice(&self) -> String {
-        let command = |name: &str| format!("cordwood {name} {}", self.partition.display());
+        let command = |name: &str, options| format!("cordwood {name} {} {options}", self.partition.display());
         match self.remedy {
-            Remedy::Reindex => command("reindex"),
-            Remedy::Repair => command("repair"),
-            Remedy::Salvage => command("repair") + " --policy salvage",
-            Remedy::Recover => command("recover"),
+            Remedy::Reindex => command("reindex", "--yes"),
+            Remedy::Repair => command("repair", "--apply"),
+            Remedy::Salvage => command("repair", "--policy salvage --apply"),
+            Remedy::Recover => command("recover", "--yes"),
             Remedy::Manual(sentence) => sentence.to_owned(),
             Remedy::Nothing => String::new(),
         }

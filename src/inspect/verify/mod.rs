@@ -6,7 +6,8 @@
 //!     segment    the batches of one segment (segment::Walk, which decides what is damage); with them, in the same pass:
 //!                  offset_entries   time_entries   transaction_entries   records
 //!     partition  across segments: continuity   epochs   transactions   snapshots   stable_limits
-//!                  beside them:   files   writer_files   checkpoints   topic_ids
+//!                  beside them:   files   writer_files   checkpoints   topic_ids   loading
+//!   broker_files what else a broker needs of a data directory
 //!   journal      segments that need not be verified again
 //!   rule         the rules: code, severity, what Kafka does, what to do
 //! ```
@@ -19,6 +20,7 @@
 //! [`VerifyOptions::is_deep`]: the checksum says that a batch is what its producer wrote. What a faulty producer wrote wrongly, the
 //! checksum does not find.
 
+mod broker_files;
 mod checkpoints;
 mod continuity;
 mod epochs;
@@ -26,6 +28,7 @@ mod files;
 mod finding;
 mod index_files;
 mod journal;
+mod loading;
 mod offset_entries;
 mod partition;
 mod records;

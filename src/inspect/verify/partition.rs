@@ -9,8 +9,9 @@ use super::rule::Rule;
 use super::segment::SegmentReport;
 use super::summary::Summary;
 use super::target::Target;
+use super::work::OF_THREAD;
 use super::writer_files::WriterFiles;
-use super::{Unprotected, continuity, epochs, files, snapshots, transactions};
+use super::{Unprotected, continuity, epochs, files, loading, snapshots, transactions};
 use crate::error::{Error, NotFound, Result};
 use crate::fs::Directory;
 use crate::log::{Log, LogOptions};
@@ -101,10 +102,14 @@ impl PartitionCheck {
         if self.only.is_some() {
             return Ok(findings);
         }
-        let path = self.path();
+        let (path, log) = (self.path(), self.log.clone());
         match self.compare(is_complete.then_some(&summaries[..]), unprotected) {
             Ok(found) => findings.extend(found),
             Err(error) => findings.push(super::unreadable(&path, error)?),
+        }
+        if let Some(log) = log {
+            let found = loading::check(&log, &findings, OF_THREAD);
+            findings.extend(found.or_else(|error| super::unreadable(&path, error).map(Some))?);
         }
         Ok(findings)
     }

@@ -186,16 +186,19 @@ rules! {
     LeaderEpochMismatch = "leader_epoch_mismatch", Error, Remedy::Repair,
         "does not compare them: a follower may truncate too much or too little";
     /// A checkpoint that cannot be read.
-    CheckpointUnreadable = "checkpoint_unreadable", Warning,
-        Remedy::Manual("remove the file; Kafka writes it again, but log start offsets that only it has are lost"),
-        "ignores the file: all its offsets count as 0";
+    CheckpointUnreadable = "checkpoint_unreadable", Error,
+        Remedy::Manual("restore the file from a copy"),
+        "takes the data directory offline, and ends if it has no other. A word in the place of a number: continues without the file";
     /// A recovery point above the log end offset: records were lost.
     RecoveryPointBeyondEnd = "recovery_point_beyond_end", Error,
         Remedy::Manual("restore the records after the log end from another replica"),
         "after a clean stop: loads the log as it is. After a crash: recovers nothing of this log below that offset";
     /// A log start offset above the log end offset.
     LogStartBeyondEnd = "log_start_beyond_end", Error,
-        Remedy::Manual("correct or remove the partition's line in log-start-offset-checkpoint before a broker starts"),
+        Remedy::Manual(
+            "before a broker starts: remove the partition's line in log-start-offset-checkpoint, and lower the count in the second \
+             line of the file by one",
+        ),
         "deletes all segments of the partition, and starts it empty at that offset";
     /// A high watermark above the log end offset.
     HighWatermarkBeyondEnd = "high_watermark_beyond_end", Warning,
@@ -205,6 +208,10 @@ rules! {
     PartitionMetadataUnreadable = "partition_metadata_unreadable", Error,
         Remedy::Manual("restore the file from another replica of the partition"),
         "does not load the partition";
+    /// A partition without `partition.metadata`, in a data directory with the metadata of its cluster.
+    PartitionMetadataMissing = "partition_metadata_missing", Error,
+        Remedy::Manual("restore the file from another replica of the partition before a broker starts"),
+        "takes the partition for a stray one: renames the directory to -stray, deletes it later, and creates an empty partition";
     /// A `partition.metadata` with another topic id than other partitions of the topic have, or with that of another topic.
     TopicIdMismatch = "topic_id_mismatch", Error,
         Remedy::Manual("restore partition.metadata from another replica of the partition before a broker starts"),
@@ -212,8 +219,21 @@ rules! {
          deletes it later; otherwise refuses to lead or follow it";
     /// A `meta.properties` that cannot be read.
     MetaPropertiesUnreadable = "meta_properties_unreadable", Error,
-        Remedy::Manual("write the file again: cluster.id and node.id of the broker"),
-        "the broker does not start, or takes the data directory offline";
+        Remedy::Manual(
+            "write the file again: version=1, and the broker's cluster.id, node.id and the directory.id of this directory, which \
+             the table partitions of cordwood metadata has; without it no partition there gets a leader",
+        ),
+        "does not start, or takes the data directory offline";
+    /// A `quorum-state` that cannot be read.
+    QuorumStateUnreadable = "quorum_state_unreadable", Error,
+        Remedy::Manual("remove the file: the broker elects again, from the epoch in __cluster_metadata-0"), "does not start";
+    /// A newest snapshot of the cluster's metadata, or a `bootstrap.checkpoint`, that a broker cannot read whole.
+    MetadataSnapshotDamaged = "metadata_snapshot_damaged", Error,
+        Remedy::Manual("restore the file from another controller, or from a copy"), "does not start";
+    /// A data directory of a broker without the metadata log of the cluster.
+    ClusterMetadataMissing = "cluster_metadata_missing", Warning,
+        Remedy::Manual("restore the directory from a copy, unless another data directory of the broker has it"),
+        "starts as an empty cluster: renames the directories of all partitions to -stray, and deletes them later";
 
     /// A `.cordwood.*` file that cannot be read.
     WriterFileUnreadable = "writer_file_unreadable", Warning, Remedy::Recover, "ignores the file";
@@ -232,10 +252,18 @@ rules! {
     NotAsClosed = "not_as_closed", Error,
         Remedy::Manual("restore the segment from a copy, or continue without it: cordwood repair with --policy salvage"),
         "ignores the file";
-    /// A log whose first segments are missing: a writer stores the log start offset before it deletes segments.
+    /// A log whose first segments are missing: a writer stores the log start offset before it deletes segments, and raises the start of the
+    /// first leader epoch, as a broker does.
     LostStart = "lost_start", Error,
         Remedy::Manual("restore the first segments from a copy, or continue without them: cordwood repair with --policy salvage"),
         "starts the log at its first segment";
+    /// A log whose start is below its first segment, by its leader epochs and by `log-start-offset-checkpoint`.
+    RemoteStart = "remote_start", Warning,
+        Remedy::Manual(
+            "of a topic with remote.storage.enable=true, nothing: its start is in remote storage; otherwise restore the first segments \
+             from a copy",
+        ),
+        "reads the offsets below the first segment from remote storage; without it, starts the log at its first segment";
     /// A truncation that was interrupted.
     TruncationInterrupted = "truncation_interrupted", Warning, Remedy::Recover, "ignores the file";
     /// Bytes that a recovery has cut off.
@@ -261,8 +289,14 @@ rules! {
     NotAFile = "not_a_file", Error, Remedy::Manual("move it out of the directory"),
         "ignores a directory, and hangs or fails at anything else";
     /// A directory in a data directory that is not a partition's.
-    ForeignDirectory = "foreign_directory", Error, Remedy::Manual("move it out of the data directory"),
+    ForeignDirectory = "foreign_directory", Error,
+        Remedy::Manual(
+            "move it out of the data directory; what belongs to a file system stays: make a directory beside it the data directory, \
+             with all other files in it",
+        ),
         "does not start";
+    /// A partition that a broker cannot load after a clean stop.
+    LoadFails = "load_fails", Error, Remedy::Repair, "does not start, or takes the data directory offline";
     /// A partition without a segment that had records.
     NoSegment = "no_segment", Error, Remedy::Manual("restore the segments from another replica"),
         "creates an empty log";

@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::broker_files;
 use super::checkpoints::Checkpoints;
 use super::finding::agree_on_remedies;
 use super::journal::{self, Journal};
@@ -18,6 +19,7 @@ use super::{Finding, Verification, VerifyOptions, files};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, Stage};
 use crate::fs::{Directory, is_data_directory};
+use crate::inspect::kafka_load::CLUSTER_METADATA;
 use crate::log::LogOptions;
 use crate::segment::{Segment, with_descriptors};
 
@@ -55,10 +57,12 @@ pub fn verify(
         total_bytes,
         result: Verification { findings, is_deep: options.is_deep, ..Verification::default() },
     };
+    let has_metadata = data_directories.iter().any(|path| path.join(CLUSTER_METADATA).is_dir());
     for path in &data_directories {
         let directory = with_descriptors(|| Directory::open(path, "give the path of a data directory"))?;
         run.result.findings.extend(files::unfinished_copy(&directory)?);
         run.result.findings.extend(Checkpoints::read(&directory, "")?.findings);
+        run.result.findings.extend(broker_files::check(&directory, has_metadata)?);
     }
     for group in targets.chunks(GROUP) {
         run.group(group, &data_directories, &mut progress)?;
@@ -150,6 +154,9 @@ impl Run<'_> {
         let findings = std::mem::take(&mut checkpoints.findings);
         if !is_reported {
             self.result.findings.extend(findings);
+            if let Some(data_directory) = directory.parent()? {
+                self.result.findings.extend(broker_files::check(&data_directory, true)?);
+            }
         }
         Ok(Some(Arc::new(checkpoints)))
     }

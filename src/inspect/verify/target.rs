@@ -10,6 +10,7 @@ use crate::fs::names::{PartitionName, PartitionState, Stage};
 use crate::fs::{Directory, FileType};
 use crate::segment::with_descriptors;
 use crate::state::COPY_JOURNAL;
+use crate::state::data_directory::CLEAN_SHUTDOWN;
 
 /// A partition to be verified.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -20,8 +21,11 @@ pub(super) struct Target {
     pub(super) only: Option<i64>,
 }
 
-/// Directories of a data directory that Kafka does not take for partitions.
-const NOT_PARTITIONS: [&str; 2] = ["remote-log-index-cache", "lost+found"];
+/// The directories of a data directory that Kafka does not take for partitions; it removes the second one before. Any other one without
+/// a partition's name ends its start.
+///
+/// *Source*: `LogManager.loadLogs`.
+const NOT_PARTITIONS: [&str; 2] = ["remote-log-index-cache", CLEAN_SHUTDOWN];
 
 /// The partitions of some paths, each once, in the order of the paths, and findings about the data directories.
 ///
@@ -72,7 +76,13 @@ fn partitions(path: &Path) -> Result<(Vec<Target>, Vec<Finding>)> {
     let mut entries = directory.list_until_stable(|directory| {
         let mut entries = directory.entries()?;
         entries.retain(|(name, file_type)| {
-            *file_type == FileType::Directory && !NOT_PARTITIONS.contains(&name.as_str())
+            let is_directory = match file_type {
+                FileType::Directory => true,
+                // Kafka follows it
+                FileType::Symlink => directory.path_of(name).is_dir(),
+                _ => false,
+            };
+            is_directory && !NOT_PARTITIONS.contains(&name.as_str())
         });
         entries.sort_unstable_by(|left, right| left.0.cmp(&right.0));
         Ok(entries)
@@ -88,7 +98,8 @@ fn partitions(path: &Path) -> Result<(Vec<Target>, Vec<Finding>)> {
             None => {
                 let expected = "the name of a topic, a dash and a number";
                 let file = directory.path_of(&name);
-                foreign.push(Finding::new(Rule::ForeignDirectory, path, file, expected, format!("{name:?}")));
+                let finding = Finding::new(Rule::ForeignDirectory, path, file, expected, format!("{name:?}"));
+                foreign.push(finding.that_stops_a_broker());
             }
         }
     }

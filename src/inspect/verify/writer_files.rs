@@ -4,14 +4,16 @@ use super::finding::Finding;
 use super::rule::{Remedy, Rule, Severity};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
+use crate::inspect::kafka_load::CLUSTER_METADATA;
 use crate::log::Log;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE, DurableOffsetFile};
 use crate::state::clean_marker::{CLEAN, CleanMarker};
 use crate::state::data_directory::DataDirectory;
+use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
 use crate::state::producer_ids::{PRODUCERS, ProducerIds};
 use crate::state::truncation_count::{self, TRUNCATIONS};
-use crate::writer::{KEPT_PRODUCERS, kept_producers, refuse_missing_start};
+use crate::writer::{KEPT_PRODUCERS, kept_producers, refuse_missing_start, refuse_remote_start};
 
 /// What the small files said before the segments were listed: a writer writes them after the records.
 #[derive(Debug)]
@@ -20,16 +22,24 @@ pub(super) struct WriterFiles {
     synced: Vec<(i64, &'static str)>,
     /// Of a log that is not being emptied.
     checkpoint: Option<Checkpoint>,
+    is_emptied: bool,
     findings: Vec<Finding>,
+}
+
+/// Whether the cluster's metadata, which has the ids of its topics, are in the same data directory.
+fn is_of_a_cluster(directory: &Directory) -> Result<bool> {
+    let is_metadata = directory.path().ends_with(CLUSTER_METADATA);
+    Ok(!is_metadata && directory.identity_of(&format!("../{CLUSTER_METADATA}"))?.is_some())
 }
 
 impl WriterFiles {
     pub(super) fn read(directory: &Directory) -> Result<Self> {
-        let mut found = Self { synced: Vec::new(), checkpoint: None, findings: Vec::new() };
+        let mut found =
+            Self { synced: Vec::new(), checkpoint: None, is_emptied: false, findings: Vec::new() };
         let partition = directory.path();
         match Checkpoint::read(directory) {
             Ok(checkpoint) => {
-                // a log that is being emptied has lost its records on purpose
+                found.is_emptied = checkpoint.is_some_and(|checkpoint| checkpoint.starting_at.is_some());
                 let checkpoint = checkpoint.filter(|checkpoint| checkpoint.starting_at.is_none());
                 found.synced.extend(checkpoint.map(|checkpoint| (checkpoint.recovery_point, CHECKPOINT)));
                 found.checkpoint = checkpoint;
@@ -59,8 +69,18 @@ impl WriterFiles {
             Ok(None) => found.unless_missing(directory, CLEAN, "sizes of files, with a valid checksum")?,
             Err(error) => found.findings.push(super::unreadable(partition, error)?),
         }
-        if let Err(error) = TopicId::read(directory) {
-            found.damaged(Rule::PartitionMetadataUnreadable, directory, PARTITION_METADATA, error)?;
+        match TopicId::read(directory) {
+            Err(error) => {
+                found.damaged(Rule::PartitionMetadataUnreadable, directory, PARTITION_METADATA, error)?;
+            }
+            Ok(None) if is_of_a_cluster(directory)? => {
+                let expected = "the topic id, by which the cluster knows the partition";
+                let path = directory.path_of(PARTITION_METADATA);
+                let found_none = "no such file";
+                let rule = Rule::PartitionMetadataMissing;
+                found.findings.push(Finding::new(rule, partition, path, expected, found_none));
+            }
+            Ok(_) => {}
         }
         if let Err(error) = ProducerIds::read(directory) {
             found.damaged(Rule::ProducerNamesUnreadable, directory, PRODUCERS, error)?;
@@ -83,14 +103,23 @@ impl WriterFiles {
     /// The findings, after the log was opened.
     pub(super) fn compare(mut self, log: &Log) -> Result<Vec<Finding>> {
         let end = log.log_end_offset()?;
-        if let Some(checkpoint) = self.checkpoint {
-            let (directory, segments) = (log.directory(), log.segments().iter().cloned().collect::<Vec<_>>());
-            let data_directory = DataDirectory::around(directory)?;
-            if let Err(error) =
-                refuse_missing_start(directory, &segments, checkpoint, data_directory.as_ref())
-            {
-                self.damaged(Rule::LostStart, directory, CHECKPOINT, error)?;
+        let (directory, segments) = (log.directory(), log.segments().iter().cloned().collect::<Vec<_>>());
+        let data_directory = match DataDirectory::around(directory) {
+            // a name that no topic has: the checkpoints have no line for it
+            Err(Error::Config { .. }) => None,
+            around => around?,
+        };
+        // a log that is being emptied has lost its records on purpose
+        if !self.is_emptied {
+            let of_start = if self.checkpoint.is_some() { CHECKPOINT } else { LEADER_EPOCH_CHECKPOINT };
+            let missing =
+                refuse_missing_start(directory, &segments, self.checkpoint, data_directory.as_ref());
+            if let Err(error) = missing {
+                self.damaged(Rule::LostStart, directory, of_start, error)?;
             }
+        }
+        if let Err(error) = refuse_remote_start(directory, &segments, data_directory.as_ref()) {
+            self.damaged(Rule::RemoteStart, directory, LEADER_EPOCH_CHECKPOINT, error)?;
         }
         let Self { synced, mut findings, .. } = self;
         for (offset, name) in synced.into_iter().filter(|(offset, _)| *offset > end) {

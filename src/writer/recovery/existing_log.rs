@@ -167,14 +167,9 @@ impl Existing<'_> {
     fn decide(&self, recovery_point: i64) -> Result<Decision> {
         let marker = CleanMarker::read(self.directory)?;
         let durable = durable_offset(self.directory, marker.as_ref())?;
-        if let Some(checkpoint) = self.checkpoint {
-            preconditions::refuse_missing_start(
-                self.directory,
-                &self.segments,
-                checkpoint,
-                self.data_directory,
-            )?;
-        }
+        let Self { directory, segments, checkpoint, data_directory, .. } = self;
+        preconditions::refuse_missing_start(directory, segments, *checkpoint, *data_directory)?;
+        preconditions::refuse_remote_start(directory, segments, *data_directory)?;
         let closed_cleanly = self.is_closed_cleanly(marker)?;
         let from = self.first_unclean(closed_cleanly, recovery_point);
         let (before, unclean) = self.segments.split_at_checked(from).unwrap_or_default();

@@ -105,12 +105,12 @@ fn plan_new_log(
     checkpoint: Option<Checkpoint>,
     data_directory: Option<&DataDirectory>,
 ) -> Result<(RecoveryPlan, Work)> {
+    preconditions::refuse_unfinished_replacement(directory)?;
     let starting_at = checkpoint.and_then(|checkpoint| checkpoint.starting_at);
     let log_start_offset = match starting_at {
         Some(starting_at) => starting_at,
         None => start_without_segments(directory, checkpoint, data_directory)?,
     };
-    preconditions::refuse_unfinished_replacement(directory)?;
     let bases = directory.segment_bases()?;
     if let Some(checkpoint) = checkpoint.filter(|_| !bases.is_empty()) {
         preconditions::refuse_written_since(directory, checkpoint)?;

@@ -11,6 +11,8 @@ use crate::state::COPY_JOURNAL;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
 use crate::state::clean_marker::CLEAN;
 use crate::state::data_directory::DataDirectory;
+use crate::state::leader_epochs::LeaderEpochs;
+use crate::state::offset_checkpoint::LOG_START_OFFSETS;
 use crate::types::Io;
 
 /// Refuses a copy that is not complete.
@@ -36,28 +38,77 @@ pub(super) fn refuse_unfinished_replacement(directory: &Directory) -> Result<()>
 }
 
 /// Refuses a log whose first segments are missing. A writer stores the log start offset before it deletes segments. A broker does
-/// not, but removes the partition's line from `log-start-offset-checkpoint` after the deletion.
+/// not, but removes the partition's line from `log-start-offset-checkpoint` after the deletion. Both raise the start of the first leader
+/// epoch before it.
 pub(crate) fn refuse_missing_start(
     directory: &Directory,
     segments: &[Arc<Segment>],
-    checkpoint: Checkpoint,
+    checkpoint: Option<Checkpoint>,
     data_directory: Option<&DataDirectory>,
 ) -> Result<()> {
-    let Some(first) = segments.first().filter(|first| first.base_offset() > checkpoint.log_start_offset)
-    else {
-        return Ok(());
+    let Some(first) = segments.first().map(|first| first.base_offset()) else { return Ok(()) };
+    let line = data_directory.map_or(Ok(None), DataDirectory::log_start_offset)?;
+    let is_deleted = data_directory.is_some() && line.is_none_or(|start| start >= first);
+    let refused = |start: i64, why: &str| {
+        let expected = format!("a segment with offset {start}, {why}");
+        let found = format!("the first segment at offset {first}");
+        Err(Malformed::new(expected, found).at(directory.path(), 0, Some(start)))
     };
-    if let Some(data_directory) = data_directory
-        && data_directory.log_start_offset()?.is_none_or(|start| start >= first.base_offset())
-    {
+    if let Some(checkpoint) = checkpoint {
+        let start = checkpoint.log_start_offset;
+        if first <= start {
+            return Ok(());
+        }
+        if !is_deleted {
+            let why = "the log start offset (restore the segments; or, to continue without these records, run cordwood repair with \
+                       --policy salvage)";
+            return refused(start, why);
+        }
+    }
+    // of a log that a writer had, its own files tell
+    if directory.identity_of(DURABLE)?.is_some() {
         return Ok(());
     }
-    let start = checkpoint.log_start_offset;
+    match first_epoch_start(directory)? {
+        // a line at or above the first segment, as a broker leaves it for a minute, and below: `refuse_remote_start`
+        Some(start) if start < first && line.is_none() => refused(
+            start,
+            "with which leader-epoch-checkpoint begins (restore the segments; or, to continue without these records, run cordwood \
+             repair with --policy salvage)",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a log whose start is in remote storage: its leader epochs, and its line in `log-start-offset-checkpoint`, begin below the first
+/// segment. A writer knows nothing of the segments there, and would raise both to its own first segment.
+pub(crate) fn refuse_remote_start(
+    directory: &Directory,
+    segments: &[Arc<Segment>],
+    data_directory: Option<&DataDirectory>,
+) -> Result<()> {
+    let Some(first) = segments.first().map(|first| first.base_offset()) else { return Ok(()) };
+    let line = data_directory.map_or(Ok(None), DataDirectory::log_start_offset)?;
+    let Some(line) = line.filter(|line| *line < first) else { return Ok(()) };
+    let Some(start) = first_epoch_start(directory)?.filter(|start| *start < first) else { return Ok(()) };
     let expected = format!(
-        "a segment with offset {start}, the log start offset (to continue without the missing records, remove {CHECKPOINT})"
+        "a segment with offset {start}, with which leader-epoch-checkpoint begins, because {LOG_START_OFFSETS} has the log start \
+         offset {line}: a tiered topic has it in remote storage, and only a broker can write there (of a topic that is not tiered, \
+         restore the segments; or, to continue without these records, remove the partition's line, lower the count in the second \
+         line of the file by one, and run cordwood repair with --policy salvage)"
     );
-    let found = format!("the first segment at offset {}", first.base_offset());
-    Err(Malformed::new(expected, found).at(directory.path(), 0, Some(start)))
+    Err(Malformed::new(expected, format!("the first segment at offset {first}")).at(
+        directory.path(),
+        0,
+        Some(start),
+    ))
+}
+
+/// The start offset of the first leader epoch; `None` without one, and for a file that cannot be read.
+fn first_epoch_start(directory: &Directory) -> Result<Option<i64>> {
+    let text = LeaderEpochs::read_text(directory)?.unwrap_or_default();
+    let epochs = LeaderEpochs::parse(&text).unwrap_or_default();
+    Ok(epochs.entries().first().map(|(_, start)| *start))
 }
 
 /// Refuses to finish the removal of every record if a broker has written to the log in the meantime.

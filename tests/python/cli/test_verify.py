@@ -44,7 +44,7 @@ def test_damage_has_exit_code_1_and_a_line_with_the_place() -> None:
     assert line.startswith("error damaged_batch: ")
     assert "00000000000000000285.log at position 2126, offset 302: expected CRC" in line
     assert kafka.startswith("    Kafka: after a clean stop: ")
-    assert advice == f"    do: cordwood repair {DAMAGED} --policy salvage"
+    assert advice == f"    do: cordwood repair {DAMAGED} --policy salvage --apply"
     assert summary.startswith("damaged: 1 error; checked 4 segments")
 
 
@@ -174,9 +174,14 @@ def test_as_kafka_takes_the_shutdown_from_the_marker_of_the_data_directory(tmp_p
             marker.write_text('{"version":0,"brokerEpoch":-1}')
         # a partition that is also in the data directory is shown once
         done = verify(data, data / "cities-0", "--as-kafka", "--json")
-        documents = [json.loads(line) for line in done.stdout.splitlines()]
+        *documents, verdict = [json.loads(line) for line in done.stdout.splitlines()]
         assert [Path(document["path"]).name for document in documents] == list(cw.LogDir(data, include=["future"]))
-        assert {document["closed_cleanly"] for document in documents} == {is_clean}
+        # a broker recovers the metadata log after any shutdown
+        cleanly = {Path(document["path"]).name: document["closed_cleanly"] for document in documents}
+        assert not cleanly.pop("__cluster_metadata-0")
+        assert set(cleanly.values()) == {is_clean}
+        assert (verdict["path"], verdict["partitions"]) == (str(data), len(documents))
+        assert [Path(reason["file"]).name for reason in verdict["reasons"]] == ["expected"]
 
 
 @pytest.mark.parametrize(
@@ -184,7 +189,7 @@ def test_as_kafka_takes_the_shutdown_from_the_marker_of_the_data_directory(tmp_p
     [
         ([TORN, "--clean"], "--clean and --unclean: expected --as-kafka with them"),
         ([TORN, "--as-kafka", "--clean", "--deep"], "--as-kafka: expected no --deep"),
-        ([TORN, "--as-kafka", "--clean", "--quiet"], "--as-kafka: expected no --deep"),
+        ([TORN, "--set", "index.interval.bytes=512"], "--set and --properties: expected --as-kafka with them"),
         ([TORN, "--as-kafka"], "--clean or --unclean: expected "),
         ([TORN / "00000000000000000285.log", "--as-kafka"], "--as-kafka expects a partition directory"),
     ],

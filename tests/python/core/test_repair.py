@@ -113,7 +113,7 @@ def test_a_missing_segment_is_only_passed_over_if_records_may_be_lost(
     (path / f"{bases[-1]:020}.timeindex").unlink()
     findings = {finding.code: finding for finding in cw.verify(path).findings}
     assert findings[code].severity == "error"
-    assert findings["orphan_file"].advice == f"cordwood repair {path} --policy salvage"
+    assert findings["orphan_file"].advice == f"cordwood repair {path} --policy salvage --apply"
     with pytest.raises(cw.CorruptLogError):
         cw.repair(path, dry_run=False)
     assert not opens(path)

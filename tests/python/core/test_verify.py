@@ -31,7 +31,7 @@ def test_a_finding_says_what_where_and_what_to_do() -> None:
     assert finding.expected.startswith("CRC 0x")
     assert finding.evidence == ["the next whole batch is at position 2296, offset 303"]
     assert "deletes all segments after it" in finding.kafka
-    assert finding.advice == f"cordwood repair {DAMAGED} --policy salvage"
+    assert finding.advice == f"cordwood repair {DAMAGED} --policy salvage --apply"
     assert str(finding).startswith(f"error damaged_batch: {finding.file} at position 2126, offset 302: expected ")
     assert finding == cw.verify(DAMAGED).findings[0]
     assert hash(finding) == hash(cw.verify(DAMAGED).findings[0])
@@ -158,7 +158,7 @@ def test_a_log_of_a_writer_is_intact_and_a_lost_end_is_found(tmp_path: Path) -> 
     torn = last.read_bytes()[:-1]
     last.write_bytes(torn)
     advice = {finding.code: finding.advice for finding in cw.verify(partition).findings}
-    assert advice["torn_tail"] == f"cordwood repair {partition} --policy salvage"
+    assert advice["torn_tail"] == f"cordwood repair {partition} --policy salvage --apply"
     with pytest.raises(cw.CorruptLogError):
         cw.repair(partition)
     assert cw.repair(partition, policy="salvage").lost_ranges

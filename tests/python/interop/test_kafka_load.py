@@ -81,3 +81,24 @@ def test_a_damaged_directory_is_loaded_as_planned(kafka: KafkaClasses, tmp_path:
     for name, (_, crc32c) in files.items():
         if crc32c is not None:
             assert answer["after"][name][1] == crc32c, f"{name}; {case}"
+
+
+DAMAGED = sorted(path for path in (corpus.GOLDEN / "damaged").glob("*/*-0") if "tickets" in path.name)
+
+
+@pytest.mark.parametrize("path", DAMAGED, ids=lambda path: path.parent.name)
+def test_without_settings_the_interval_of_the_indexes_tells_what_recovery_finds(
+    kafka: KafkaClasses, path: Path
+) -> None:
+    """The indexes of this log are those of an interval of 512."""
+    load = cw.plan_kafka_load(path, clean=False)
+    settings = {"index.interval.bytes": "512"}
+    answer = kafka.ask(
+        "load", dir=path, settings=settings, clean=False, recovery_point=load.recovery_point, log_start_offset=0
+    )
+    if load.log is None:
+        assert load.failure is not None
+        assert answer["exception"] == load.failure.exception
+    else:
+        assert answer["log_end_offset"] == load.log.log_end_offset
+        assert [segment["size"] for segment in answer["segments"]] == [segment.size for segment in load.log.segments]

@@ -75,7 +75,7 @@ fn plan(case: &Case, clean: bool, recovery_point: i64) -> KafkaLoad {
         clean: Some(clean),
         recovery_point: Some(recovery_point),
         log_start_offset: Some(case.log_start_offset.unwrap_or(0)),
-        config: Cow::Owned(config(&case.settings)),
+        config: Some(Cow::Owned(config(&case.settings))),
         ..LoadOptions::default()
     };
     KafkaLoad::plan(&case.dir, &options).unwrap()

@@ -23,11 +23,11 @@ fn follow(advice: &str, dir: &Path) -> bool {
         repair(dir, &RepairOptions { policy, ..RepairOptions::default() })
             .unwrap_or_else(|error| panic!("{advice}: {error}"));
     };
-    if advice == format!("cordwood repair {path}") {
+    if advice == format!("cordwood repair {path} --apply") {
         repaired(RepairPolicy::TornTail);
-    } else if advice == format!("cordwood repair {path} --policy salvage") {
+    } else if advice == format!("cordwood repair {path} --policy salvage --apply") {
         repaired(RepairPolicy::Salvage);
-    } else if advice == format!("cordwood reindex {path}") {
+    } else if advice == format!("cordwood reindex {path} --yes") {
         rebuild(dir, &RebuildOptions { dry_run: false, ..RebuildOptions::default() })
             .unwrap_or_else(|error| panic!("{advice}: {error}"));
     } else {

@@ -21,6 +21,8 @@ use crate::log::{DamagedRange, Log, OnDamage};
 pub use records::metadata_records;
 pub use settings::{TopicSettings, is_topic_compacted, topic_settings};
 use snapshot::{Snapshot, snapshots_in};
+pub(crate) use settings::undamaged_topic_settings;
+pub(crate) use snapshot::{SnapshotFault, snapshot_fault};
 use state::State;
 
 const CLUSTER_METADATA: &str = "__cluster_metadata";

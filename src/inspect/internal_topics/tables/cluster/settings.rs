@@ -42,6 +42,12 @@ impl TopicSettings {
         LogConfig::of_topic(&broker, &self.overrides, overrides)
     }
 
+    /// Whether one of the settings is the interval between index entries.
+    pub(crate) fn has_index_interval(&self) -> bool {
+        self.overrides.contains_key("index.interval.bytes")
+            || self.broker.contains_key("log.index.interval.bytes")
+    }
+
     /// Whether the topic is compacted, alone or also deleted from. `None` if only the broker's own file can say so.
     fn is_compacted(&self) -> Option<bool> {
         let policy = self.overrides.get(CLEANUP_POLICY).or_else(|| self.broker.get("log.cleanup.policy"))?;
@@ -85,6 +91,17 @@ pub fn topic_settings(
         return Err(Error::config("metadata", expected, source.display().to_string()));
     }
     Ok(settings)
+}
+
+/// [`topic_settings`] by the metadata of the data directory, `None` also if the metadata is damaged: for what changes no record.
+///
+/// # Errors
+/// [`Error::Io`] and [`Error::Interrupted`].
+pub(crate) fn undamaged_topic_settings(partition: &Path, options: &LogOptions) -> Result<Option<TopicSettings>> {
+    match topic_settings(partition, None, options) {
+        Err(Error::Corrupt { .. } | Error::UnsupportedFormat { .. }) => Ok(None),
+        found => found,
+    }
 }
 
 /// Whether the topic of a partition directory is compacted, by the metadata of its data directory. `None` if that is not known. For

@@ -9,10 +9,15 @@ use super::state::State;
 use crate::error::{Malformed, Result};
 use crate::fs::names::metadata_snapshot;
 use crate::fs::{Directory, FileBytes};
+use crate::inspect::batch_place::{BatchPlace, MIN_LENGTH, TooShort};
 use crate::record::control::ControlType;
-use crate::record::{BatchHeader, Records, V2_HEADER};
+use crate::record::{BatchHeader, RecordRef, Records, V2_HEADER};
 
 const SUFFIX: &str = ".checkpoint";
+/// Where the low byte of the attributes is in a batch, and its bit of control batches.
+const V2_ATTRIBUTES: usize = 22;
+const CONTROL: u8 = 0x20;
+const SNAPSHOT_HEADER: ControlType = ControlType::Other(3);
 const SNAPSHOT_FOOTER: ControlType = ControlType::Other(4);
 
 #[derive(Debug)]
@@ -78,6 +83,90 @@ impl Snapshot {
         let wrong = Malformed::new("a snapshot footer at the end", "none: the snapshot is not complete");
         Err(wrong.at(&self.path, position, None))
     }
+}
+
+/// What is wrong with a snapshot.
+#[derive(Debug)]
+pub(crate) struct SnapshotFault {
+    /// Bytes from the start of the file.
+    pub(crate) position: u64,
+    pub(crate) malformed: Malformed,
+    /// Whether a broker starts with it: only the footer is missing, or the end of a bootstrap file.
+    pub(crate) is_accepted: bool,
+}
+
+/// What is wrong with the snapshot of a name in a directory, as a broker reads it: bytes after the last whole batch are left out. Of a
+/// file of another name, which is `bootstrap.checkpoint`, no checksum is compared, and it needs a level of `metadata.version`.
+///
+/// *Source*: `RecordsIterator`, `BatchFileReader`, `BootstrapMetadata.fromRecords`.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io).
+pub(crate) fn snapshot_fault(directory: &Directory, name: &str) -> Result<Option<SnapshotFault>> {
+    let snapshot = Snapshot::open(directory, name)?;
+    let size = snapshot.bytes.size();
+    let (mut bytes, mut buffer, mut state) = (Vec::new(), Vec::new(), State::default());
+    let (mut position, mut has_header, mut has_footer) = (0, false, false);
+    let fault =
+        |position, malformed, is_accepted| Ok(Some(SnapshotFault { position, malformed, is_accepted }));
+    loop {
+        snapshot.bytes.copy(position, V2_HEADER, &mut bytes)?;
+        let place = match BatchPlace::read(&bytes, position, size) {
+            Ok(Some(place)) => place,
+            Ok(None) => break,
+            Err(TooShort(length)) => {
+                let expected = format!("a batch with a length of {MIN_LENGTH} or more");
+                return fault(position, Malformed::new(expected, format!("length {length}")), false);
+            }
+        };
+        let length = usize::try_from(place.size).unwrap_or(usize::MAX);
+        snapshot.bytes.copy(position, length, &mut bytes)?;
+        let read = read_batch(&bytes, snapshot.end_offset.is_some(), &mut buffer, |is_control, record| {
+            let control = is_control.then(|| ControlType::parse(record.key));
+            has_header |= position == 0 && control == Some(Ok(SNAPSHOT_HEADER));
+            has_footer = control == Some(Ok(SNAPSHOT_FOOTER));
+            state.take(is_control, record);
+        });
+        if let Err(malformed) = read {
+            return fault(position, malformed, false);
+        }
+        if let Some(wrong) = std::mem::take(&mut state.errors).into_iter().next() {
+            return fault(position, Malformed::new("records of the metadata", wrong.text), false);
+        }
+        position = place.end();
+    }
+    // what is left of the footer's batch: no record of the metadata is missing
+    let is_footer = bytes.get(V2_ATTRIBUTES).is_some_and(|low| low & CONTROL != 0);
+    let end = format!("{} bytes after the last whole batch", size - position);
+    if snapshot.end_offset.is_none() && !state.features.contains_key("metadata.version") {
+        fault(position, Malformed::new("a record with the level of metadata.version", "none"), false)
+    } else if snapshot.end_offset.is_some() && !has_header {
+        fault(0, Malformed::new("a snapshot header in the first batch", "none"), false)
+    } else if position < size {
+        fault(position, Malformed::new("a whole batch", end), is_footer || snapshot.end_offset.is_none())
+    } else if snapshot.end_offset.is_some() && !has_footer {
+        fault(position, Malformed::new("a snapshot footer at the end", "none"), false)
+    } else {
+        Ok(None)
+    }
+}
+
+/// The records of one batch.
+fn read_batch(
+    bytes: &[u8],
+    has_checksum: bool,
+    buffer: &mut Vec<u8>,
+    mut each: impl FnMut(bool, &RecordRef<'_>),
+) -> std::result::Result<(), Malformed> {
+    let header = BatchHeader::parse(bytes, bytes.len() as u64)?;
+    if has_checksum {
+        header.ensure_valid(bytes)?;
+    }
+    let (mut records, payload) = Records::open(header, bytes, buffer)?;
+    while let Some(record) = records.next(payload.of(bytes, buffer))? {
+        each(header.is_control(), &record);
+    }
+    Ok(())
 }
 
 impl From<&Snapshot> for PathBuf {

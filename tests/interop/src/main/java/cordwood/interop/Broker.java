@@ -159,7 +159,7 @@ final class Broker {
         }
     }
 
-    private static Properties properties(Path dir, int port, int controllerPort) {
+    static Properties properties(Path dir, int port, int controllerPort) {
         Properties p = new Properties();
         p.put("process.roles", "broker,controller");
         p.put("node.id", "1");
@@ -196,7 +196,7 @@ final class Broker {
         }
     }
 
-    private static int freePort() throws IOException {
+    static int freePort() throws IOException {
         try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             return socket.getLocalPort();
         }

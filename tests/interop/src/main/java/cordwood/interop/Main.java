@@ -47,6 +47,7 @@ public final class Main {
             case "unlock" -> Locks.unlock(question);
             case "start" -> Broker.start(question, answer);
             case "stop" -> Broker.stop(answer);
+            case "try_start" -> Starting.answer(question, answer);
             case "create_topic" -> Broker.createTopic(question, answer);
             case "consume" -> Broker.consume(question, answer);
             case "produce" -> Broker.produce(question, answer);

@@ -1,0 +1,247 @@
+//! The files with which a broker starts: `meta.properties`, `bootstrap.checkpoint`, and those of the metadata log of the cluster.
+
+use std::path::Path;
+
+use super::finding::Finding;
+use super::rule::{Remedy, Rule, Severity};
+use crate::error::{Error, Result};
+use crate::fs::names::{FileKind, Stage, metadata_snapshot};
+use crate::fs::{Directory, META_PROPERTIES};
+use crate::inspect::internal_topics::{SnapshotFault, snapshot_fault};
+use crate::inspect::kafka_load::CLUSTER_METADATA;
+use crate::segment::with_descriptors;
+use crate::state::data_directory::CLEAN_SHUTDOWN;
+
+/// The maximum size of `meta.properties` and `quorum-state`, bytes.
+const MAX_BYTES: u64 = 64 << 10;
+
+const BOOTSTRAP: &str = "bootstrap.checkpoint";
+const QUORUM_STATE: &str = "quorum-state";
+
+/// The findings about these files of a data directory. `has_metadata`: whether it, or another data directory that is verified, has the
+/// metadata log: of several data directories, a broker has it in one.
+pub(super) fn check(directory: &Directory, has_metadata: bool) -> Result<Vec<Finding>> {
+    let path = directory.path();
+    let mut findings = Vec::from_iter(meta_properties(directory)?);
+    let metadata = match with_descriptors(|| Directory::open(&path.join(CLUSTER_METADATA), "")) {
+        Ok(metadata) => Some(metadata),
+        Err(Error::LogNotFound { .. }) => None,
+        Err(error) => {
+            findings.push(super::unreadable(path, error)?.that_stops_a_broker());
+            None
+        }
+    };
+    if directory.identity_of(BOOTSTRAP)?.is_some() {
+        let finding = snapshot(directory, BOOTSTRAP)?;
+        let has_records = metadata.as_ref().is_some_and(|log| has_records(log).unwrap_or(false));
+        findings.extend(
+            finding.map(|finding| if has_records { finding.with_remedy(NOT_NEEDED) } else { finding }),
+        );
+        if !has_metadata {
+            let file = path.join(CLUSTER_METADATA);
+            let expected = "the metadata log of the cluster, here or in another data directory of the broker";
+            findings.push(Finding::new(
+                Rule::ClusterMetadataMissing,
+                path,
+                file,
+                expected,
+                "no such directory",
+            ));
+        }
+    }
+    if let Some(metadata) = metadata {
+        findings.extend(quorum_state(&metadata)?);
+        findings.extend(newest_snapshot(&metadata)?);
+        findings.extend(wrong_names(&metadata)?);
+    }
+    Ok(findings)
+}
+
+const NOT_NEEDED: Remedy =
+    Remedy::Manual("remove the file: the broker has its metadata in __cluster_metadata-0");
+
+/// Whether the log has a segment with bytes.
+fn has_records(log: &Directory) -> Result<bool> {
+    for file in log.segment_files()? {
+        let is_log = file.parsed.kind == FileKind::Log && file.parsed.stage == Stage::Live;
+        if is_log && log.identity_of(&file.name)?.is_some_and(|file| file.size > 0) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn meta_properties(directory: &Directory) -> Result<Option<Finding>> {
+    let new = |expected: &str, found: String| {
+        let file = directory.path_of(META_PROPERTIES);
+        Finding::new(Rule::MetaPropertiesUnreadable, directory.path(), file, expected, found)
+    };
+    match directory.read_small(META_PROPERTIES, MAX_BYTES) {
+        Ok(Some(text)) => Ok(match check_meta_properties(&text) {
+            Err((expected, found)) => Some(new(expected, found).that_stops_a_broker()),
+            Ok(false) if directory.identity_of(CLUSTER_METADATA)?.is_some() => Some(
+                new("directory.id, by which the cluster knows the directory", "none".to_owned())
+                    .with_severity(Severity::Info)
+                    .because("a broker makes up a new one; partitions that the cluster has at another id get no leader"),
+            ),
+            Ok(_) => None,
+        }),
+        Ok(None) => {
+            let of_broker = [CLEAN_SHUTDOWN, BOOTSTRAP, CLUSTER_METADATA];
+            let mut is_of_broker = false;
+            for name in of_broker {
+                is_of_broker |= directory.identity_of(name)?.is_some();
+            }
+            // without these it may be a folder of a writer of this library
+            Ok(is_of_broker.then(|| {
+                new("the ids of the cluster and the broker", "no such file".to_owned()).that_stops_a_broker()
+            }))
+        }
+        Err(error) => {
+            super::unreadable(directory.path(), error).map(|found| Some(found.that_stops_a_broker()))
+        }
+    }
+}
+
+/// Checks what a broker needs of `meta.properties`: its version, the cluster's id and the broker's. Returns whether it has the id of
+/// the directory.
+///
+/// *Source*: `MetaProperties`, `java.util.Properties`.
+fn check_meta_properties(text: &[u8]) -> std::result::Result<bool, (&'static str, String)> {
+    // Java reads these files as Latin-1
+    let text: String = text.iter().copied().map(char::from).collect();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '!']));
+    let mut properties = std::collections::BTreeMap::new();
+    for line in lines {
+        let (name, value) = line.split_once(['=', ':', ' ', '\t']).unwrap_or((line, ""));
+        properties.insert(name, value.trim_start_matches([' ', '\t', '=', ':']).trim_end());
+    }
+    let number = |name: &str| properties.get(name).map(|value| value.parse::<i32>());
+    let id = match number("version") {
+        None | Some(Ok(0)) => "broker.id",
+        Some(Ok(1)) => "node.id",
+        _ => {
+            return Err(("version 0 or 1", format!("version {:?}", properties.get("version"))));
+        }
+    };
+    match number(id) {
+        Some(Ok(0..)) => {}
+        // version 0 may have been written before the broker had an id
+        None if id == "broker.id"
+            && properties.contains_key("cluster.id")
+            && !properties.contains_key("node.id") => {}
+        _ => return Err(("the number of the broker", format!("{id} {:?}", properties.get(id)))),
+    }
+    let cluster = properties.get("cluster.id");
+    if cluster.is_some_and(|id| id.is_empty()) || cluster.is_none() && id == "node.id" {
+        return Err(("cluster.id with the id of the cluster", format!("cluster.id {cluster:?}")));
+    }
+    match properties.get("directory.id") {
+        Some(given) if !is_uuid(given) => {
+            Err(("directory.id with a UUID of 22 letters", format!("{given:?}")))
+        }
+        given => Ok(given.is_some() || id == "broker.id"),
+    }
+}
+
+/// *Source*: `Uuid.fromString`.
+fn is_uuid(text: &str) -> bool {
+    let is_digit = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-' || letter == b'_';
+    // of the last letter only the upper two bits count, and the JDK refuses others
+    text.len() == 22 && text.bytes().all(is_digit) && text.ends_with(['A', 'Q', 'g', 'w'])
+}
+
+/// `quorum-state`: the first line is a JSON object.
+///
+/// *Source*: `FileQuorumStateStore`, `QuorumStateData.json`.
+fn quorum_state(metadata: &Directory) -> Result<Option<Finding>> {
+    let text = match metadata.read_small(QUORUM_STATE, MAX_BYTES) {
+        Ok(Some(text)) => text,
+        Ok(None) => return Ok(None),
+        Err(error) => {
+            return super::unreadable(metadata.path(), error).map(|found| Some(found.that_stops_a_broker()));
+        }
+    };
+    let wrong = match serde_json::from_slice::<serde_json::Value>(first_line(&text)) {
+        Err(error) => Some(("a line with a JSON object", error.to_string())),
+        Ok(state) => wrong_state(&state),
+    };
+    Ok(wrong.map(|(expected, found)| {
+        let file = metadata.path_of(QUORUM_STATE);
+        Finding::new(Rule::QuorumStateUnreadable, metadata.path(), file, expected, found)
+            .that_stops_a_broker()
+    }))
+}
+
+fn first_line(text: &[u8]) -> &[u8] {
+    text.split(|byte| *byte == b'\n').next().unwrap_or_default()
+}
+
+fn wrong_state(state: &serde_json::Value) -> Option<(&'static str, String)> {
+    let version = state.get("data_version").and_then(serde_json::Value::as_i64);
+    let of_version: &[_] = match version {
+        Some(0) => &["clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"],
+        Some(1) => &["leaderId", "leaderEpoch", "votedId", "votedDirectoryId"],
+        _ => return Some(("data_version 0 or 1", format!("{:?}", state.get("data_version")))),
+    };
+    let missing = of_version.iter().find(|field| state.get(**field).is_none())?;
+    Some(("every field of its version", format!("no {missing}")))
+}
+
+/// The newest snapshot of the metadata log, from which a broker starts.
+fn newest_snapshot(metadata: &Directory) -> Result<Option<Finding>> {
+    let entries = metadata.entries()?;
+    let mut names: Vec<_> =
+        entries.iter().filter_map(|(name, _)| Some((metadata_snapshot(name)?, name.as_str()))).collect();
+    names.sort_unstable();
+    let Some((_, newest)) = names.pop() else { return Ok(None) };
+    let Some(finding) = snapshot(metadata, newest)? else { return Ok(None) };
+    // the log continues every snapshot that ends within it
+    let first = metadata.segment_bases()?.first().copied().unwrap_or(i64::MAX);
+    let before = names.pop();
+    let is_continued = match before {
+        Some(((end_offset, _), name)) => end_offset >= first && snapshot(metadata, name)?.is_none(),
+        None => first == 0,
+    };
+    Ok(Some(if is_continued { finding.with_remedy(Remedy::Manual(START_EARLIER)) } else { finding }))
+}
+
+/// Files that a broker takes for snapshots of the metadata log by their suffix alone.
+///
+/// *Source*: `Snapshots.parse`.
+fn wrong_names(metadata: &Directory) -> Result<Vec<Finding>> {
+    let names = metadata.entries()?.into_iter().map(|(name, _)| name);
+    let wrong = names.filter(|name| name.ends_with(".checkpoint") && metadata_snapshot(name).is_none());
+    let finding = |name: String| {
+        let expected = "20 digits, a dash and 10 digits before the suffix";
+        let file = metadata.path_of(&name);
+        let finding =
+            Finding::new(Rule::ForeignSegmentName, metadata.path(), file, expected, format!("{name:?}"));
+        finding.that_stops_a_broker()
+    };
+    Ok(wrong.map(finding).collect())
+}
+
+const START_EARLIER: &str =
+    "remove the file: the broker then starts from the snapshot before it, or from the start of the log";
+
+/// The finding about a snapshot or `bootstrap.checkpoint`.
+fn snapshot(directory: &Directory, name: &str) -> Result<Option<Finding>> {
+    let partition: &Path = directory.path();
+    let file = directory.path_of(name);
+    match snapshot_fault(directory, name) {
+        Ok(None) => Ok(None),
+        Ok(Some(SnapshotFault { position, malformed, is_accepted })) => {
+            let finding = Finding::malformed(Rule::MetadataSnapshotDamaged, partition, file, malformed);
+            let finding = finding.at(position, position);
+            Ok(Some(if is_accepted {
+                finding
+                    .with_severity(Severity::Warning)
+                    .because("a broker starts with what is before that position")
+            } else {
+                finding.that_stops_a_broker()
+            }))
+        }
+        Err(error) => super::unreadable(partition, error).map(|found| Some(found.that_stops_a_broker())),
+    }
+}

@@ -1,0 +1,65 @@
+//! Whether a broker loads a partition after a clean stop: then it believes the files, and checks few of them.
+
+use std::borrow::Cow;
+
+use super::finding::Finding;
+use super::rule::{Remedy, Rule, Severity};
+use crate::config::LogConfig;
+use crate::error::{Error, Result};
+use crate::fs::{Directory, is_data_directory};
+use crate::inspect::kafka_load::{KafkaLoad, LoadOptions};
+use crate::log::Log;
+use crate::state::checkpoint::CHECKPOINT;
+use crate::state::data_directory::CLEAN_SHUTDOWN;
+use crate::types::Interrupt;
+
+/// The finding about a log that a broker does not load, unless an error about the same file is among `known`.
+pub(super) fn check(log: &Log, known: &[Finding], interrupt: Interrupt) -> Result<Option<Finding>> {
+    let directory = log.directory();
+    if !is_closed(log, directory)? {
+        return Ok(None);
+    }
+    let options = LoadOptions {
+        clean: Some(true),
+        // without the reading of all segments for the interval, which matters after a crash
+        config: Some(Cow::Owned(LogConfig::default())),
+        interrupt,
+        ..LoadOptions::default()
+    };
+    let failure = match KafkaLoad::plan(directory.path(), &options) {
+        Ok(load) => load.failure,
+        Err(error @ Error::Interrupted(_)) => return Err(error),
+        Err(error) => return super::unreadable(directory.path(), error).map(Some),
+    };
+    let Some(failure) = failure else { return Ok(None) };
+    let file = failure.file.as_ref().map_or(directory.path().to_owned(), |name| directory.path_of(name));
+    let of_file = || known.iter().filter(|finding| finding.file == file);
+    if of_file().any(|finding| finding.severity == Severity::Error) {
+        return Ok(None);
+    }
+    let found = format!("{}: {}", failure.kind.class(), failure.reason);
+    let expected = "a log that a broker loads after a clean stop";
+    let finding =
+        Finding::new(Rule::LoadFails, directory.path(), &file, expected, found).that_stops_a_broker();
+    let is_mended = of_file().any(|finding| finding.rule.remedy() == Remedy::Repair);
+    Ok(Some(if is_mended { finding } else { finding.with_remedy(LOOK) }))
+}
+
+const LOOK: Remedy = Remedy::Manual(
+    "cordwood verify --as-kafka shows what a broker does before; restore the file from another replica",
+);
+
+/// Whether the log was closed cleanly. Outside a data directory, a broker that was killed has left the indexes of the last segment with
+/// their full size; a writer of this library has a checkpoint, and recovers its log itself.
+fn is_closed(log: &Log, directory: &Directory) -> Result<bool> {
+    if is_data_directory(directory, "../")? {
+        let marker = directory.identity_of(&format!("../{CLEAN_SHUTDOWN}"))?;
+        return Ok(marker.is_some() && !directory.is_locked());
+    }
+    if directory.is_locked() || directory.identity_of(CHECKPOINT)?.is_some() {
+        return Ok(false);
+    }
+    let last = log.segments().last();
+    let index = last.and_then(|segment| segment.offset_index().ok().flatten());
+    Ok(index.is_some_and(|index| index.entries() == index.max_entries()))
+}

@@ -1,0 +1,188 @@
+"""Data directories of a broker, each broken in one way: `cases()`. The whole one is the golden case `16-data-dir`."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from corpus import GOLDEN
+
+WHOLE = GOLDEN / "16-data-dir"
+PARTITIONS = ("cities-0", "cities-1", "rivers.compact-0")
+CHECKPOINTS = (
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+)
+METADATA = "__cluster_metadata-0"
+NEWEST_SNAPSHOT = f"{METADATA}/00000000000000000084-0000000001.checkpoint"
+OLDER_SNAPSHOT = f"{METADATA}/00000000000000000038-0000000001.checkpoint"
+
+Break = Callable[[Path], object]
+
+
+def copy_whole(into: Path) -> Path:
+    shutil.copytree(WHOLE, into, ignore=lambda _folder, names: [name for name in names if name == "expected"])
+    return into
+
+
+def content(change: Callable[[bytes], bytes]) -> Break:
+    return lambda file: file.write_bytes(change(file.read_bytes()))
+
+
+def wrong_count(text: bytes) -> bytes:
+    version, count, *lines = text.splitlines(keepends=True)
+    return b"".join([version, b"%d\n" % (int(count) + 1), *lines])
+
+
+def less_by_one(text: bytes) -> bytes:
+    version, count, *lines = text.splitlines(keepends=True)
+    return b"".join([version, b"%d\n" % (int(count) - 1), *lines])
+
+
+BYTES: dict[str, Break] = {
+    "zeros": content(lambda text: bytes(len(text))),
+    "empty": content(lambda _: b""),
+    "truncated": content(lambda text: text[: len(text) // 2]),
+    "one byte short": content(lambda text: text[:-1]),
+    "binary": content(lambda text: bytes((17 * n + 128) % 256 for n in range(len(text)))),
+    "missing": Path.unlink,
+    "a directory": lambda file: (file.unlink(), file.mkdir()),
+}
+LINES: dict[str, Break] = BYTES | {
+    "count too high": content(wrong_count),
+    "count too low": content(less_by_one),
+    "a blank line at the end": content(lambda text: text + b"\n"),
+    "a blank line before the entries": content(lambda text: text.replace(b"\n", b"\n\n", 1)),
+    "version 1": content(lambda text: b"1" + text[1:]),
+    "no number": content(lambda text: text.rstrip() + b"x\n"),
+    "windows line ends": content(lambda text: text.replace(b"\n", b"\r\n")),
+    "two spaces": content(lambda text: text.replace(b" ", b"  ")),
+}
+PROPERTIES: dict[str, Break] = BYTES | {
+    "version 2": content(lambda text: text.replace(b"version=1", b"version=2")),
+    "no version": content(lambda text: text.replace(b"version=1\n", b"")),
+    "no cluster.id": content(lambda text: text.replace(b"cluster.id", b"cluster")),
+    "no node.id": content(lambda text: text.replace(b"node.id", b"node")),
+    "no directory.id": content(lambda text: text.replace(b"directory.id", b"directory")),
+    "a wrong directory.id": content(lambda text: text.replace(b"directory.id=", b"directory.id=?")),
+    "colons": content(lambda text: text.replace(b"=", b" : ")),
+}
+QUORUM: dict[str, Break] = BYTES | {
+    "version 9": content(lambda text: text.replace(b'"data_version":0', b'"data_version":9')),
+    "no version": content(lambda text: text.replace(b',"data_version":0', b"")),
+    "no leader": content(lambda text: text.replace(b'"leaderId":1,', b"")),
+    "a second line": content(lambda text: text + b"\n{}"),
+    "an unknown field": content(lambda text: text.replace(b"{", b'{"x":1,', 1)),
+}
+SNAPSHOT: dict[str, Break] = BYTES | {
+    "a flipped bit": content(lambda text: text[:150] + bytes([text[150] ^ 1]) + text[151:]),
+    "zeros after the end": content(lambda text: text + bytes(100)),
+}
+FOREIGN = (
+    "lost+found", ".snapshot", "backup", "cities-0.bak", "cities-old", "remote-log-index-cache", "-0", "cities-",
+    "cities-3", "cities-007", "unknown-0", "cities-0.0123456789abcdef0123456789abcdef-delete", "cities-0-delete",
+    "cities-0.1-stray", "cities--1", "a b-0", "__cluster_metadata-1", "__cluster_metadata-0.bak", "cities-99999999999",
+)  # fmt: skip
+EPOCHS = LINES
+IDS: dict[str, Break] = BYTES | {
+    "version x": content(lambda text: text.replace(b"version: 0", b"version: x")),
+    "version 7": content(lambda text: text.replace(b"version: 0", b"version: 7")),
+    "a zero id": content(lambda text: text[: text.index(b"id: ") + 4] + b"AAAAAAAAAAAAAAAAAAAAAA"),
+    "another id": content(lambda text: text[: text.index(b"id: ") + 4] + b"BAAAAAAAAAAAAAAAAAAAAQ"),
+}
+
+
+def of_file(name: str, breaks: dict[str, Break]) -> Iterator[tuple[str, Break]]:
+    for how, change in breaks.items():
+        yield f"{name}: {how}", lambda path, change=change: change(path / name)
+
+
+def of_directories() -> Iterator[tuple[str, Break]]:
+    for name in FOREIGN:
+        yield f"a directory {name}", lambda path, name=name: (path / name).mkdir()
+    yield "a file notes", lambda path: (path / "notes").write_text("x")
+    yield "a file orders-0", lambda path: (path / "orders-0").write_text("x")
+    yield "a link to a directory", lambda path: (path / "link").symlink_to("cities-0")
+    yield "a link to nothing", lambda path: (path / "link").symlink_to("nothing")
+    yield "a link cities-5 to a partition", lambda path: (path / "cities-5").symlink_to("cities-0")
+    yield f"{METADATA}: missing", lambda path: shutil.rmtree(path / METADATA)
+    yield "cities-0: missing", lambda path: shutil.rmtree(path / "cities-0")
+    yield "nothing broken", lambda path: path
+    yield "no checkpoint at all", lambda path: [(path / name).unlink() for name in CHECKPOINTS]
+
+
+def of_partitions() -> Iterator[tuple[str, Break]]:
+    def remove(pattern: str) -> Break:
+        return lambda path: [file.unlink() for file in path.glob(pattern)]
+
+    def unclean(change: Break) -> Break:
+        return lambda path: ((path / ".kafka_cleanshutdown").unlink(), change(path))
+
+    def at_end(file: str, more: bytes) -> Break:
+        return lambda path: (path / file).write_bytes((path / file).read_bytes() + more)
+
+    def cut(file: str, size: int) -> Break:
+        return lambda path: (path / file).write_bytes((path / file).read_bytes()[:-size])
+
+    last = "cities-0/00000000000000000236.log"
+    breaks = {
+        "notes.log": lambda path: (path / "cities-0" / "notes.log").write_bytes(b"x"),
+        "7.log": lambda path: (path / "cities-0" / "7.log").write_bytes(b""),
+        "notes.index": lambda path: (path / "cities-0" / "notes.index").write_bytes(b""),
+        "notes.snapshot": lambda path: (path / "cities-0" / "notes.snapshot").write_bytes(b""),
+        "no log file": remove("cities-0/*.log"),
+        "no file": remove("cities-0/*"),
+        "the first log file missing": remove("cities-0/00000000000000000000.log"),
+        "a page of zeros at the end": at_end(last, bytes(4096)),
+        "twelve zeros at the end": at_end(last, bytes(12)),
+        "half a batch at the end": cut(last, 10),
+        "a log file that is a directory": lambda path: (path / "cities-0/00000000000000000999.log").mkdir(),
+        "an index of zeros": lambda path: BYTES["zeros"](path / "cities-0/00000000000000000000.index"),
+        "an index of odd size": at_end("cities-0/00000000000000000000.index", b"xyz"),
+        "a snapshot of zeros": lambda path: BYTES["zeros"](path / "cities-0/00000000000000000268.snapshot"),
+        "no snapshot": remove("cities-0/*.snapshot"),
+        "no index": remove("cities-0/*index"),
+        "no time index": remove("cities-0/*.timeindex"),
+        "a binary log file": lambda path: BYTES["binary"](path / "cities-0/00000000000000000197.log"),
+        "a binary last log file": lambda path: BYTES["binary"](path / last),
+        "an empty last log file": lambda path: BYTES["empty"](path / last),
+    }
+    for name, change in breaks.items():
+        yield f"cities-0: {name}", change
+        yield f"cities-0: {name}, after a crash", unclean(change)
+    yield "after a crash", unclean(lambda path: path)
+
+
+def of_metadata() -> Iterator[tuple[str, Break]]:
+    yield from of_file(f"{METADATA}/quorum-state", QUORUM)
+    yield from of_file(NEWEST_SNAPSHOT, SNAPSHOT)
+    yield from of_file(OLDER_SNAPSHOT, BYTES)
+    yield from of_file(f"{METADATA}/00000000000000000000.log", BYTES)
+    yield from of_file(f"{METADATA}/leader-epoch-checkpoint", LINES)
+    yield from of_file(f"{METADATA}/partition.metadata", IDS)
+    yield f"{METADATA}: no snapshot", lambda path: [file.unlink() for file in path.glob(f"{METADATA}/*.checkpoint")]
+    yield f"{METADATA}: a snapshot with another name", lambda path: (path / METADATA / "x.checkpoint").write_bytes(b"x")
+    yield (
+        f"{METADATA}: a part of a snapshot",
+        lambda path: (path / METADATA / "00000000000000000090-0000000001.checkpoint.part").write_bytes(b"x"),
+    )
+
+
+def cases() -> dict[str, Break]:
+    """The ways to break a copy of `WHOLE`, by name."""
+    every = itertools.chain(
+        of_directories(),
+        *(of_file(name, LINES) for name in CHECKPOINTS),
+        of_file("meta.properties", PROPERTIES),
+        of_file("bootstrap.checkpoint", SNAPSHOT),
+        of_file(".kafka_cleanshutdown", BYTES),
+        of_metadata(),
+        of_file("cities-0/leader-epoch-checkpoint", EPOCHS),
+        of_file("cities-0/partition.metadata", IDS),
+        of_partitions(),
+    )
+    return dict(every)
