@@ -19,9 +19,9 @@ use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::log::{DamagedRange, Log, OnDamage};
 pub use records::metadata_records;
+pub(crate) use settings::undamaged_topic_settings;
 pub use settings::{TopicSettings, is_topic_compacted, topic_settings};
 use snapshot::{Snapshot, snapshots_in};
-pub(crate) use settings::undamaged_topic_settings;
 pub(crate) use snapshot::{SnapshotFault, snapshot_fault};
 use state::State;
 

@@ -97,7 +97,10 @@ pub fn topic_settings(
 ///
 /// # Errors
 /// [`Error::Io`] and [`Error::Interrupted`].
-pub(crate) fn undamaged_topic_settings(partition: &Path, options: &LogOptions) -> Result<Option<TopicSettings>> {
+pub(crate) fn undamaged_topic_settings(
+    partition: &Path,
+    options: &LogOptions,
+) -> Result<Option<TopicSettings>> {
     match topic_settings(partition, None, options) {
         Err(Error::Corrupt { .. } | Error::UnsupportedFormat { .. }) => Ok(None),
         found => found,
