@@ -192,9 +192,12 @@ pub(crate) fn start_without_segments(
     let start = data_directory.map_or(Ok(own), |found| found.start_without_segments(partition, own))?;
     let durable = durable_offset(partition, CleanMarker::read(partition)?.as_ref())?;
     let Some(durable) = durable.filter(|durable| *durable > start) else {
-        // what a crash leaves while the first segment is created begins at the start; a writer's checkpoint says what is lost
-        let of_broker = checkpoint.is_none();
-        return if of_broker { refuse_left_files(partition, Some(start)).map(|()| start) } else { Ok(start) };
+        // a writer's checkpoint and a recovery point say what is lost; a crash while the first segment is created leaves files of the start
+        let point = data_directory.map_or(Ok(None), DataDirectory::recovery_point)?;
+        if checkpoint.is_none() && point.is_none() {
+            refuse_left_files(partition, Some(start))?;
+        }
+        return Ok(start);
     };
     let expected = format!(
         "a segment with the offsets {start} to {durable}, because the log was synced up to there (restore the segments; or, to \
