@@ -97,7 +97,9 @@ impl FileBudget {
 /// Closes the kept files of all logs of the process that were deleted, as [`Pool::close_deleted`]. *Cost*: a system call for each file.
 pub(crate) fn close_deleted_files() {
     let pools: Vec<_> = lock(&FileBudget::current().pools).iter().filter_map(Weak::upgrade).collect();
-    pools.iter().for_each(|pool| pool.close_deleted());
+    for pool in pools {
+        pool.close_deleted();
+    }
 }
 
 /// Calls `open`. If the process has no descriptor left, closes all kept files of all logs and calls it again.
