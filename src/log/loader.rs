@@ -98,11 +98,13 @@ pub(super) fn offsets_of(
 ) -> Result<Option<Range<i64>>> {
     let names = SegmentFiles { log: file.name.clone(), ..SegmentFiles::default() };
     let base_offset = file.parsed.base_offset;
-    let segment = Segment::new(base_offset, None, names, open_files, open_files.truncations()?, warnings);
+    // bytes after its last whole batch are damage, as in each segment but the last
+    let upper = Some(i64::MAX - 1);
+    let segment = Segment::new(base_offset, upper, names, open_files, open_files.truncations()?, warnings);
     let mut walk = segment.walk(-1, SCAN_READ)?;
     let mut offsets: Option<Range<i64>> = None;
     loop {
-        match walk.step()? {
+        match walk.step_through()? {
             Step::Batch(batch) => {
                 let header = batch.header;
                 let start = offsets.map_or(header.base_offset, |offsets| offsets.start);

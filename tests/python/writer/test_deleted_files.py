@@ -84,6 +84,7 @@ def test_the_only_copy_of_records_stays_and_is_named(tmp_path: Path) -> None:
     kept = mark(path, bases[1], copy=False)
     covered = mark(path, bases[0], copy=True)
     contents = {name: (path / name).read_bytes() for name in kept}
+    (path / ".cordwood.clean").unlink()
     plan = cw.LogWriter.plan_recovery(path)
     assert (named(plan.kept_files), files(path)) == (kept, kept | covered)
     done = commands.cordwood("recover", path)
