@@ -270,11 +270,9 @@ impl TaskReader {
     /// found within segments.
     pub(super) fn check_gaps(&mut self, piece: &Piece, log: &Log, lost_gaps: u64) -> Result<()> {
         if lost_gaps > 0 && self.query.options.is_compacted != Some(true) {
-            let reason = format!(
-                "expected segments without a gap in a log that is not compacted, found {lost_gaps} within segments from offset {} \
-                 to {}",
-                piece.split.start_offset, piece.split.end_offset
-            );
+            let (start, end) = (piece.split.start_offset, piece.split.end_offset);
+            let expected = "expected segments without gaps, as the log is not compacted";
+            let reason = format!("{expected}, found {lost_gaps} from offset {start} to {end} (exclusive)");
             self.report_gap(PlanError::new(Code::SegmentGone, reason).in_log(&piece.directory))?;
         }
         let split = &piece.split;
