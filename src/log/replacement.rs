@@ -89,11 +89,22 @@ impl Replacement {
         // some of the originals may be renamed already
         let originals =
             live().chain(of_stage(Stage::Deleted).filter(|file| file.parsed.kind == FileKind::Log));
-        let originals = originals.filter(|file| found.replaced.contains(&file.parsed.base_offset));
-        let mut originals: Vec<_> = originals.collect();
-        originals.sort_by_key(|file| file.parsed.base_offset);
-        // an empty one contradicts nothing. It limits the replacement by the segment after it; without that, those before it do
+        let originals = originals.filter(|file| found.replaced.contains(&file.parsed.base_offset)).collect();
         let has_next = live().any(|file| file.parsed.base_offset >= high);
+        found.compare_ends(originals, has_next, high, offsets_of)?;
+        Ok(found)
+    }
+
+    /// Compares the end of the last original that has a batch with that of the replacement, `high`. An empty one contradicts nothing. It
+    /// limits the replacement by the segment after it, `has_next`; without that, those before it do.
+    fn compare_ends(
+        &mut self,
+        mut originals: Vec<&SegmentFile>,
+        has_next: bool,
+        high: i64,
+        mut offsets_of: impl FnMut(&SegmentFile) -> Result<Range<i64>>,
+    ) -> Result<()> {
+        originals.sort_by_key(|file| file.parsed.base_offset);
         let mut offsets = None;
         while let Some(last) = originals.pop() {
             let own = offsets_of(last)?;
@@ -108,12 +119,12 @@ impl Replacement {
             if end < high {
                 let (expected, covered) =
                     (format!("offsets below {end}"), format!("offsets up to {}", high - 1));
-                found.contradict(last, &expected, &covered);
+                self.contradict(last, &expected, &covered);
             } else if high < end && last.parsed.stage == Stage::Live {
-                found.partly_replaced = Some(last.parsed.base_offset);
+                self.partly_replaced = Some(last.parsed.base_offset);
             }
         }
-        Ok(found)
+        Ok(())
     }
 
     /// Records that the replacement contradicts a segment that it would replace. It then replaces nothing.

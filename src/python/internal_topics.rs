@@ -173,7 +173,7 @@ pub(super) fn consumer_offsets(
     io: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
     Arguments { groups: ("groups", groups), topics, on_damage, io }
-        .read(path, |paths, options| internal_topics::consumer_offsets(paths, options))
+        .read(path, internal_topics::consumer_offsets)
 }
 
 #[doc = stub_doc!(consumer_groups)]
@@ -187,7 +187,7 @@ pub(super) fn consumer_groups(
     io: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
     Arguments { groups: ("groups", groups), topics: None, on_damage, io }
-        .read(path, |paths, options| internal_topics::consumer_groups(paths, options))
+        .read(path, internal_topics::consumer_groups)
 }
 
 #[doc = stub_doc!(transactions)]
@@ -201,7 +201,7 @@ pub(super) fn transactions(
     io: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
     Arguments { groups: ("transactional_ids", transactional_ids), topics: None, on_damage, io }
-        .read(path, |paths, options| internal_topics::transactions(paths, options))
+        .read(path, internal_topics::transactions)
 }
 
 #[doc = stub_doc!(open_transactions)]
@@ -215,7 +215,7 @@ pub(super) fn open_transactions(
     io: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
     Arguments { groups: ("groups", None), topics, on_damage, io }
-        .read(path, |paths, options| internal_topics::open_transactions(paths, options))
+        .read(path, internal_topics::open_transactions)
 }
 
 #[doc = stub_doc!(ClusterMetadata)]
@@ -294,5 +294,5 @@ pub(super) fn metadata_records(
     io: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
     Arguments { groups: ("groups", None), topics: None, on_damage, io }
-        .read(path, |paths, options| internal_topics::metadata_records(paths, options))
+        .read(path, internal_topics::metadata_records)
 }

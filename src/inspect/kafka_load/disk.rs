@@ -91,10 +91,10 @@ impl Disk {
 
     /// Fails if Kafka cannot open the file because a directory has its name.
     pub(super) fn refuse_directory(&self, name: &str, kind: ExceptionKind) -> Step<()> {
-        match self.directories.iter().any(|directory| directory == name) {
-            true => Err(Thrown::kafka(kind, name, "a directory has the name of the file")),
-            false => Ok(()),
+        if self.directories.iter().any(|directory| directory == name) {
+            return Err(Thrown::kafka(kind, name, "a directory has the name of the file"));
         }
+        Ok(())
     }
 
     pub(super) fn exists(&self, name: &str) -> bool {

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 use crate::config::LogConfig;
 use crate::error::Result;
-use crate::inspect::internal_topics::undamaged_topic_settings;
+use crate::inspect::internal_topics::{TopicSettings, undamaged_topic_settings};
 use crate::log::Log;
 use crate::record::LOG_OVERHEAD;
 use crate::segment::{SCAN_READ, Segment, Step};
@@ -27,7 +27,7 @@ const MAX_BYTES: u64 = 256 << 20;
 /// The interval of the topic's settings in the metadata of the data directory; `None` if they do not say it.
 pub(super) fn of_topic(log: &Log) -> Result<Option<u64>> {
     let known = undamaged_topic_settings(log.path(), log.options())?;
-    let Some(known) = known.filter(|known| known.has_index_interval()) else { return Ok(None) };
+    let Some(known) = known.filter(TopicSettings::has_index_interval) else { return Ok(None) };
     let none = BTreeMap::new();
     Ok(Some(known.config(&none, &none)?.index_interval_bytes.into()))
 }

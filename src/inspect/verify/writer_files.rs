@@ -69,19 +69,7 @@ impl WriterFiles {
             Ok(None) => found.unless_missing(directory, CLEAN, "sizes of files, with a valid checksum")?,
             Err(error) => found.findings.push(super::unreadable(partition, error)?),
         }
-        match TopicId::read(directory) {
-            Err(error) => {
-                found.damaged(Rule::PartitionMetadataUnreadable, directory, PARTITION_METADATA, error)?;
-            }
-            Ok(None) if is_of_a_cluster(directory)? => {
-                let expected = "the topic id, by which the cluster knows the partition";
-                let path = directory.path_of(PARTITION_METADATA);
-                let found_none = "no such file";
-                let rule = Rule::PartitionMetadataMissing;
-                found.findings.push(Finding::new(rule, partition, path, expected, found_none));
-            }
-            Ok(_) => {}
-        }
+        found.topic_id(directory)?;
         if let Err(error) = ProducerIds::read(directory) {
             found.damaged(Rule::ProducerNamesUnreadable, directory, PRODUCERS, error)?;
         }
@@ -98,6 +86,21 @@ impl WriterFiles {
             found.findings.push(Finding::new(Rule::TruncationInterrupted, partition, path, expected, text));
         }
         Ok(found)
+    }
+
+    fn topic_id(&mut self, directory: &Directory) -> Result<()> {
+        match TopicId::read(directory) {
+            Err(error) => {
+                self.damaged(Rule::PartitionMetadataUnreadable, directory, PARTITION_METADATA, error)?;
+            }
+            Ok(None) if is_of_a_cluster(directory)? => {
+                let expected = "the topic id, by which the cluster knows the partition";
+                let (path, rule) = (directory.path_of(PARTITION_METADATA), Rule::PartitionMetadataMissing);
+                self.findings.push(Finding::new(rule, directory.path(), path, expected, "no such file"));
+            }
+            Ok(_) => {}
+        }
+        Ok(())
     }
 
     /// The findings, after the log was opened.
