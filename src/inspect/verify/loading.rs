@@ -1,6 +1,7 @@
 //! Whether a broker loads a partition after a clean stop: then it believes the files, and checks few of them.
 
 use std::borrow::Cow;
+use std::path::Path;
 
 use super::finding::Finding;
 use super::rule::{Remedy, Rule, Severity};
@@ -29,25 +30,31 @@ pub(super) fn check(log: &Log, known: &[Finding], interrupt: Interrupt) -> Resul
     let failure = match KafkaLoad::plan(directory.path(), &options) {
         Ok(load) => load.failure,
         Err(error @ Error::Interrupted(_)) => return Err(error),
-        Err(error) => return super::unreadable(directory.path(), error).map(Some),
+        Err(error) => {
+            let finding = super::unreadable(directory.path(), error)?;
+            return Ok((!has_error(known, &finding.file)).then_some(finding));
+        }
     };
     let Some(failure) = failure else { return Ok(None) };
     let file = failure.file.as_ref().map_or(directory.path().to_owned(), |name| directory.path_of(name));
-    let of_file = || known.iter().filter(|finding| finding.file == file);
-    if of_file().any(|finding| finding.severity == Severity::Error) {
+    if has_error(known, &file) {
         return Ok(None);
     }
     let found = format!("{}: {}", failure.kind.class(), failure.reason);
     let expected = "a log that a broker loads after a clean stop";
     let finding =
         Finding::new(Rule::LoadFails, directory.path(), &file, expected, found).that_stops_a_broker();
-    let is_mended = of_file().any(|finding| finding.rule.remedy() == Remedy::Repair);
+    let is_mended = known.iter().any(|known| known.file == file && known.rule.remedy() == Remedy::Repair);
     Ok(Some(if is_mended { finding } else { finding.with_remedy(LOOK) }))
 }
 
 const LOOK: Remedy = Remedy::Manual(
     "cordwood verify --as-kafka shows what a broker does before; restore the file from another replica",
 );
+
+fn has_error(known: &[Finding], file: &Path) -> bool {
+    known.iter().any(|finding| finding.file == file && finding.severity == Severity::Error)
+}
 
 /// Whether the log was closed cleanly. Outside a data directory, a broker that was killed has left the indexes of the last segment with
 /// their full size; a writer of this library has a checkpoint, and recovers its log itself.
