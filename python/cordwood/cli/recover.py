@@ -13,6 +13,7 @@ from cordwood import (
     RecoveryCut,
     RecoveryPlan,
     SegmentSplit,
+    verify,
 )
 from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.path import parse_path
@@ -49,8 +50,7 @@ def recover(
     if plan.is_clean:
         # raises for a directory without a segment: opening it for writing would create a log
         Log(path)
-    # the small files of a writer are not in the plan
-    if yes and (not plan.is_clean or any(path.glob(".cordwood.*"))):
+    if yes and (not plan.is_clean or _has_wrong_small_file(path)):
         with silent_log(), LogWriter(path, config=config) as writer:
             done = writer.recovery
         # another process may have recovered the log after the first plan
@@ -59,6 +59,12 @@ def recover(
         print_json(_document(plan) | {"dry_run": not yes})
     else:
         _say(plan, dry_run=not yes)
+
+
+def _has_wrong_small_file(path: Path) -> bool:
+    """Return whether an opening makes a small file of a writer again, which is not in the plan."""
+    found = verify(path).findings if any(path.glob(".cordwood.*")) else []
+    return any(finding.code in {"writer_file_unreadable", "truncation_interrupted"} for finding in found)
 
 
 def _document(plan: RecoveryPlan) -> dict[str, object]:

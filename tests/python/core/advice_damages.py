@@ -98,6 +98,15 @@ CASES = [
         is_deep=True,
     ),
     Case(
+        "offsets_out_of_place",
+        generated(batch(0, [Rec(b"a"), Rec(b"b", offset_delta=0)], last_offset_delta=1)),
+        nothing,
+        says="nothing is lost by a restart",
+        do=nothing,
+        stays=True,
+        is_deep=True,
+    ),
+    Case(
         "wrong_max_timestamp",
         generated(rows(0, 3, max_timestamp=99)),
         nothing,
