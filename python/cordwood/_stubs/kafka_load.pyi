@@ -86,7 +86,10 @@ class KafkaLoad:
         """The `index.interval.bytes` of the plan."""
     @property
     def interval_source(self) -> Literal["given", "topic", "inferred", "default"]:
-        """Where the interval is from: the settings, the topic's in the metadata, the existing offset indexes, or Kafka's default."""
+        """Where the interval is from.
+
+        The settings, the topic's in the metadata, the existing offset indexes, or Kafka's default.
+        """
 
 @final
 class LoadAction:

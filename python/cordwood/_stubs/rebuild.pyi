@@ -23,7 +23,10 @@ class RebuildReport:
         """The `index.interval.bytes` of the rebuilt indexes."""
     @property
     def interval_source(self) -> Literal["given", "topic", "inferred", "default"]:
-        """Where the interval is from: the settings, the topic's in the metadata, the existing offset indexes, or Kafka's default."""
+        """Where the interval is from.
+
+        The settings, the topic's in the metadata, the existing offset indexes, or Kafka's default.
+        """
     @property
     def log_end_offset(self) -> int:
         """The offset after the last batch of the log."""

@@ -190,7 +190,7 @@ fn originals_without_a_batch_contradict_no_replacement() {
             Whole => Some((base, base + 5)),
             Longer => Some((base, base + 7)),
         });
-        let last = ends.filter(|(base, end)| has_next || base < end).last();
+        let last = ends.rev().find(|(base, end)| has_next || base < end);
         let is_refused = last.is_some_and(|(base, end)| base < end && end < 10);
         let case = format!("{originals:?}, next: {has_next}");
         let warnings = open(&dir, Io::Pread).warnings();

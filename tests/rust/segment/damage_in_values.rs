@@ -377,13 +377,13 @@ fn records_with_wrong_lengths_or_counts_are_refused() {
 fn records_out_of_place_in_a_batch_with_a_right_checksum_are_read_as_a_consumer_reads_them() {
     let at = |delta: u8| record(&[&[0, 0, 2 * delta, 1, 1, 0]]);
     let below = || record(&[&[0, 0, 1, 1, 1, 0]]);
-    let cases: Vec<(&str, i32, i32, Vec<u8>, &[i64])> = vec![
+    let cases = [
         (
             "three records, and one offset, as an old client wrote them",
             0,
             3,
             [at(0), at(1), at(2)].concat(),
-            &[2, 3, 4],
+            &[2, 3, 4][..],
         ),
         ("an offset beyond the batch", 0, 1, at(1), &[3]),
         ("an offset below the batch", 1, 2, [below(), at(0)].concat(), &[2]),
