@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 import cordwood as cw
 from cordwood._core import _other_unit
 
-NOW_NS = time.time_ns()
+NOW_NS = 1_795_875_753_508_123_456
 NUMBERS = {"seconds": NOW_NS // 10**9, "microseconds": NOW_NS // 1000, "nanoseconds": NOW_NS}
 APPENDS: dict[str, Callable[[cw.LogWriter, int], object]] = {
     "append": lambda writer, timestamp: writer.append(b"", timestamp=timestamp),
