@@ -1,5 +1,6 @@
 //! Types that every module uses.
 
+#[cfg(feature = "arrow")]
 use std::fmt::Display;
 
 use crate::error::{Error, Result};
@@ -138,6 +139,7 @@ impl Default for Interrupt {
 }
 
 /// A unit of time in which a number is a time of these decades, although it is not one in milliseconds.
+#[cfg(feature = "arrow")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OtherUnit {
     /// The plural of the unit's name.
@@ -146,6 +148,7 @@ pub(crate) struct OtherUnit {
     pub(crate) milliseconds: i64,
 }
 
+#[cfg(feature = "arrow")]
 impl OtherUnit {
     /// The unit that a number of milliseconds since the epoch was probably meant in; `None` if it may be milliseconds, or no time in any unit:
     /// 0 and small numbers, negative ones, and the largest, as in "to the end".
@@ -207,7 +210,7 @@ pub(crate) fn fixed_seed(cases: u32) -> proptest::test_runner::Config {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "arrow"))]
 mod tests {
     use super::*;
 

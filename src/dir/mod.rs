@@ -103,6 +103,7 @@ impl LogDir {
     }
 
     /// The same with the parsed names of their directories.
+    #[cfg(feature = "inspect")]
     pub(crate) fn named_logs(
         self: Arc<Self>,
         topics: Option<&[String]>,
