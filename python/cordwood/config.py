@@ -151,9 +151,7 @@ class LogConfig:
         if not isinstance(given_kind, str | None) or given_kind not in {"broker", "topic", None}:
             raise refused("kind", '"broker" or "topic"', shown(given_kind))
         given = _texts("properties", properties)
-        if not isinstance(overrides, (Mapping, type(None))):
-            raise _wrong_type("overrides", "a mapping", overrides)
-        topics = None if overrides is None else files.texts("overrides", overrides)
+        topics = _overrides(overrides)
         fields = _log_config_from_properties(given, kind, topics)
         if not _log_config_states_policy(given, kind, topics or {}):
             # the default, which says so
@@ -190,13 +188,19 @@ class LogConfig:
         ('compact', 1048576)
         """
         file = {} if properties is None else _texts("properties", properties)
-        topics = {} if overrides is None else files.texts("overrides", overrides)
+        topics = _overrides(overrides) or {}
         fields = _log_config_of_topic(path, metadata, file, topics)
         return None if fields is None else cls(**fields)
 
     def to_properties(self) -> dict[str, str]:
         """Return all settings under their topic names; `from_properties` converts them back."""
         return _log_config_to_properties(vars(self))
+
+
+def _overrides(overrides: Mapping[str, object] | None) -> dict[str, str] | None:
+    if not isinstance(overrides, (Mapping, type(None))):
+        raise _wrong_type("overrides", "a mapping", overrides)
+    return None if overrides is None else files.texts("overrides", overrides)
 
 
 def _texts(argument: str, properties: str | PathLike[str] | Mapping[str, object]) -> dict[str, str]:

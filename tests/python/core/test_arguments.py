@@ -131,11 +131,11 @@ def of_writer(call: Callable[[cw.LogWriter], Any], **good: Any) -> Callable[[Pat
     return make
 
 
-def awaited(name: str, **good: Any) -> Callable[[Path], Made]:
-    """A method of a writer whose `await` raises the errors."""
+def awaited(method: Callable[[cw.LogWriter], Any], **good: Any) -> Callable[[Path], Made]:
+    """A method of a writer, or of its parts, whose `await` raises the errors."""
 
     def make(folder: Path) -> Made:
-        call, _ = on_writer(name)(folder)
+        call, _ = of_writer(method)(folder)
 
         @functools.wraps(call)
         def run(*values: Any, **named: Any) -> Any:
@@ -147,6 +147,17 @@ def awaited(name: str, **good: Any) -> Callable[[Path], Made]:
         return run, good
 
     return make
+
+
+def entered(block: Callable[..., Any]) -> Callable[..., Any]:
+    """A method whose `async with` raises the errors."""
+
+    @functools.wraps(block)
+    async def enter(*values: Any, **named: Any) -> None:
+        async with block(*values, **named):
+            pass
+
+    return enter
 
 
 def on_index(kind: Any, name: str, **good: Any) -> Callable[[Path], Made]:
@@ -184,6 +195,7 @@ CALLS: dict[str, Callable[[Path], Made]] = {
         cw.Log(shutil.copytree(PLAIN, folder / "made-0")).position("billing").commit,
         {"offset": 5},
     ),
+    "Position.commit_async": awaited(lambda writer: writer.reader().position("billing").commit_async, offset=5),
     "LogDir": lambda _: (cw.LogDir, {"path": DATA}),
     "LogDir.scan": on_dir("scan"),
     "LogDir.__getitem__": on_dir("__getitem__", key="cities-0"),
@@ -203,8 +215,11 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "LogWriter.end_offset_for": on_writer("end_offset_for", epoch=0),
     "LogWriter.append": on_writer("append", value=b"v"),
     "LogWriter.append_many": on_writer("append_many", records=[b"v"]),
-    "LogWriter.append_async": awaited("append_async", value=b"v"),
-    "LogWriter.append_many_async": awaited("append_many_async", records=[b"v"]),
+    "LogWriter.append_async": awaited(lambda writer: writer.append_async, value=b"v"),
+    "LogWriter.append_many_async": awaited(lambda writer: writer.append_many_async, records=[b"v"]),
+    "LogWriter.transaction_async": awaited(
+        lambda writer: entered(writer.transaction_async), transactional_id="billing"
+    ),
     "LogWriter.append_arrow": on_writer("append_arrow", table=None),
     "LogWriter.append_batches": on_writer("append_batches", raw=b""),
     "LogWriter.backup": on_writer("backup", path="backup-0"),
@@ -215,6 +230,12 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "Producer.append_many": of_writer(lambda writer: writer.producer().append_many, records=[b"v"]),
     "Transaction.append": of_writer(lambda writer: writer.transaction("billing").append, value=b"v"),
     "Transaction.append_many": of_writer(lambda writer: writer.transaction("billing").append_many, records=[b"v"]),
+    "Producer.append_async": awaited(lambda writer: writer.producer().append_async, value=b"v"),
+    "Producer.append_many_async": awaited(lambda writer: writer.producer().append_many_async, records=[b"v"]),
+    "Transaction.append_async": awaited(lambda writer: writer.transaction("billing").append_async, value=b"v"),
+    "Transaction.append_many_async": awaited(
+        lambda writer: writer.transaction("billing").append_many_async, records=[b"v"]
+    ),
     "LogWriter.wait_durable": on_writer("wait_durable", offset=5),
     "LogWriter.truncate_to": on_writer("truncate_to", offset=5),
     "LogWriter.truncate_fully_and_start_at": on_writer("truncate_fully_and_start_at", offset=5),
@@ -246,6 +267,7 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "verify": lambda _: (cw.verify, {"paths": PLAIN}),
     "classify": lambda _: (cw.classify, {"path": PLAIN}),
     "LogConfig": lambda _: (cw.LogConfig, {}),
+    "LogConfig.from_metadata": lambda folder: (cw.LogConfig.from_metadata, {"path": folder / "made-0"}),
     "LogConfig.from_properties": lambda _: (cw.LogConfig.from_properties, {"properties": {}}),
     "OffsetIndex": lambda folder: (cw.OffsetIndex, {"path": shutil.copy(INDEX, folder)}),
     "OffsetIndexWriter": lambda folder: (cw.OffsetIndexWriter, {"path": folder / INDEX.name, "max_index_size": 80}),
@@ -377,10 +399,11 @@ def test_every_public_call_is_tried() -> None:
         "DamagedRange", "DerivedFile", "Difference", "Dump", "DumpRows", "FileChange", "Finding",
         "FirstDifference", "FlushMode", "Follow", "KafkaLoad", "LoadAction", "LoadFailure", "LoadWarning", "LoadedFile",
         "LoadedLog", "LoadedSegment", "Location", "LostOffsets", "LostRange", "OffsetGap", "OffsetPosition",
-        "OtherForm", "PathInfo", "Position", "Producer", "RebuildReport", "RebuiltIndex", "RecordPlace", "Records",
+        "OtherForm", "PathInfo", "Position", "Producer", "ProducerState", "RebuildReport", "RebuiltIndex",
+        "RecordPlace", "Records",
         "RecoveryCut", "RecoveryPlan", "RepairAction", "RepairPlan", "Replica", "RetentionPlan", "RetentionTimer",
         "Scan", "ScanStats", "Segment", "SegmentSplit", "Segments", "Table", "TimestampOffset", "Transaction",
-        "Unprotected", "Verification",
+        "Unprotected", "Verification", "WriterMetrics",
     }  # fmt: skip
     assert public - cannot_be_made == tried
     for name in cannot_be_made:

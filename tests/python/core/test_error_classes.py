@@ -158,7 +158,7 @@ def epoch_of_an_older_producer(path: Path) -> None:
 
 def far_future(path: Path) -> None:
     with writer(path) as opened:
-        opened.append(b"", timestamp=1 << 60)
+        opened.append(b"", timestamp=1 << 62)
 
 
 @dataclass(frozen=True)

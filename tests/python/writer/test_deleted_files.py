@@ -110,14 +110,14 @@ def test_a_deleted_segment_with_damage_stays(tmp_path: Path, change: str) -> Non
     assert files(path) == kept
 
 
-def test_deleted_files_without_a_segment_stay(tmp_path: Path) -> None:
+def test_a_log_with_deleted_files_alone_is_refused_and_they_stay(tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     with cw.LogWriter(path) as writer:
         writer.append(b"a")
     kept = mark(path, 0, copy=False)
     for name in (".cordwood.checkpoint", ".cordwood.durable", ".cordwood.clean"):
         (path / name).unlink(missing_ok=True)
-    plan = cw.LogWriter.plan_recovery(path)
-    assert named(plan.kept_files) == kept
-    cw.LogWriter(path).close()
+    for opening in (cw.LogWriter.plan_recovery, cw.LogWriter):
+        with pytest.raises(cw.CorruptLogError, match="because the partition had one"):
+            opening(path)
     assert files(path) == kept
