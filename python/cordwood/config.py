@@ -185,7 +185,7 @@ class LogConfig:
 
         >>> config = LogConfig.from_metadata("tests/golden/16-data-dir/rivers.compact-0")
         >>> config.cleanup_policy, config.segment_bytes
-        ('compact', 1048576)
+        ('compact', 16384)
         """
         file = {} if properties is None else _texts("properties", properties)
         topics = _overrides(overrides) or {}

@@ -285,6 +285,7 @@ class Follow:
         A list has up to 4,096 records and 32 MiB of keys and values. After one is processed, commit `next_offset`.
 
         >>> import shutil, tempfile
+        >>> import cordwood as cw
         >>> log = cw.Log(shutil.copytree("tests/golden/01-plain/orders-0", tempfile.mkdtemp() + "/orders-0"))
         >>> position, follow = log.position("billing"), log.follow(timeout=0)
         >>> for records in follow.batches():

@@ -70,8 +70,8 @@ impl Aggregate {
             Self::Count => true,
             // compaction keeps the offsets of a batch when it removes its first or last record
             Self::MinOffset | Self::MaxOffset => !header.is_sparse(),
-            // a read of the records reports a time that microseconds cannot hold
-            Self::MaxTimestamp => header.magic == 2 && header.max_timestamp.checked_mul(1000).is_some(),
+            // a read of the records reports a time that microseconds cannot hold. Below 0, the header may have −1 for smaller times
+            Self::MaxTimestamp => header.magic == 2 && (0..=i64::MAX / 1000).contains(&header.max_timestamp),
             // a header has the largest timestamp, and the first, which need not be the smallest
             Self::MinTimestamp => {
                 let is_appended = header.attributes.timestamp_type() == TimestampType::LogAppendTime;
@@ -119,8 +119,7 @@ impl Aggregated {
 
     fn add_header(&mut self, header: &BatchHeader, count: i32) {
         self.rows += i64::from(count);
-        // below 0 is no time, which the engine has as -1 ms
-        let time = header.max_timestamp.max(-1).saturating_mul(1000);
+        let time = header.max_timestamp.saturating_mul(1000);
         extend(&mut self.offsets, header.base_offset, header.last_offset);
         extend(&mut self.timestamps, time, time);
     }

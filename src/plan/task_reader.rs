@@ -237,8 +237,9 @@ impl TaskReader {
         let Some(Reading { piece, log, progress, .. }) = self.current.take() else { return Ok(()) };
         self.stats += progress.stats();
         self.report_damage(&progress, &piece, &log).map_err(|error| self.in_piece(error, &piece))?;
-        // after the records, because damage is an error of the scan
-        self.check_gaps(&piece, &log, progress.stats().lost_gaps)
+        // after the records, because damage is an error of the scan. It explains gaps, too
+        let lost_gaps = if progress.damaged_ranges().is_empty() { progress.stats().lost_gaps } else { 0 };
+        self.check_gaps(&piece, &log, lost_gaps)
     }
 
     fn end_part(&mut self) {
@@ -266,8 +267,7 @@ impl TaskReader {
         Ok(())
     }
 
-    /// Reports gaps in the offsets, unless compaction may have removed them. `lost_gaps`: the number that the scan of the piece has
-    /// found within segments.
+    /// Reports gaps in the offsets, unless compaction may have removed them. `lost_gaps`: how many the scan found within segments.
     pub(super) fn check_gaps(&mut self, piece: &Piece, log: &Log, lost_gaps: u64) -> Result<()> {
         if lost_gaps > 0 && self.query.options.is_compacted != Some(true) {
             let (start, end) = (piece.split.start_offset, piece.split.end_offset);

@@ -23,6 +23,8 @@ pub struct Records {
     previous: i64,
     /// The offset of the first record so far that is not above the one before it, or above the last offset of the batch.
     out_of_place: Option<i64>,
+    /// Whether such a record is an error.
+    refuses_out_of_place: bool,
 }
 
 impl Records {
@@ -46,6 +48,7 @@ impl Records {
                     returned_or_shift: shift,
                     previous: header.base_offset - 1,
                     out_of_place: None,
+                    refuses_out_of_place: false,
                 },
                 payload,
             ));
@@ -60,7 +63,17 @@ impl Records {
             }
         };
         let previous = header.base_offset - 1;
-        Ok((Self { header, position: 0, returned_or_shift: 0, previous, out_of_place: None }, payload))
+        Ok((
+            Self {
+                header,
+                position: 0,
+                returned_or_shift: 0,
+                previous,
+                out_of_place: None,
+                refuses_out_of_place: false,
+            },
+            payload,
+        ))
     }
 
     /// The batch's header, with its actual base offset.
@@ -77,6 +90,11 @@ impl Records {
     /// there is none. Brokers accept such records from a producer.
     pub fn out_of_place(&self) -> Option<i64> {
         self.out_of_place
+    }
+
+    /// Makes a record out of place an error, for a batch whose checksum was not verified: a flipped bit must not leave out a record.
+    pub(crate) fn refuse_out_of_place(&mut self) {
+        self.refuses_out_of_place = true;
     }
 
     /// The next record, or `None` after the last. `payload` are the bytes selected by the [`Payload`]. A record whose offset is not
@@ -184,12 +202,15 @@ impl Records {
                 }
                 legacy::record(&self.header, self.returned_or_shift, payload, self.position)?
             };
-            self.returned_or_shift += i64::from(self.header.magic == 2);
-            self.position = end;
             let is_next = span.offset > self.previous;
             if !is_next || span.offset > self.header.last_offset {
+                if self.refuses_out_of_place {
+                    return Err(self.refused(span.offset));
+                }
                 self.out_of_place.get_or_insert(span.offset);
             }
+            self.returned_or_shift += i64::from(self.header.magic == 2);
+            self.position = end;
             if is_next {
                 self.previous = span.offset;
                 return Ok(Some(span));
@@ -201,6 +222,15 @@ impl Records {
     fn bytes_after_last(&self, left: usize) -> Malformed {
         let expected = format!("the end of the batch after {} records", self.returned_or_shift);
         Malformed::new(expected, format!("{left} bytes more"))
+    }
+
+    #[cold]
+    fn refused(&self, offset: i64) -> Malformed {
+        let expected = format!(
+            "records with ascending offsets up to {}, the batch's last (if the checksum is not verified)",
+            self.header.last_offset
+        );
+        Malformed::new(expected, format!("offset {offset} after {}", self.previous))
     }
 }
 

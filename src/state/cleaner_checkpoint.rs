@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::fs::Directory;
 
 /// The file of a partition outside a data directory. A copy of a compacted partition has it without an offset.
-pub(crate) const CLEANED: &str = ".cordwood.cleaned";
+pub(crate) const CLEANED: &str = ".cordwood.compacted";
 
 const FIRST_DIRTY_OFFSET: &str = "first-dirty-offset";
 const MAX_BYTES: u64 = 4096;

@@ -7,7 +7,7 @@
 //! | `<offset>.snapshot` | [`producers`] |
 //! | `.cordwood.checkpoint`, `.cordwood.durable` | `checkpoint` |
 //! | `.cordwood.clean` | `clean_marker` |
-//! | `.cordwood.cleaned` | `cleaner_checkpoint` |
+//! | `.cordwood.compacted` | `cleaner_checkpoint` |
 //! | `.cordwood.copy` | `copy_journal` |
 //! | `.cordwood.positions/<name>` | [`positions`] |
 //! | `.cordwood.producers` | `producer_ids` |

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::seeded_bugs::{self, SeededBug};
-use crate::segment::{close_deleted_files, remove_segment};
+use crate::segment::remove_segment;
 use crate::writer::partition::Partition;
 
 /// The files of a new segment, in renaming order.
@@ -119,7 +119,6 @@ impl Partition {
             self.sealed.remove(base_offset);
             self.producers.remove_snapshot(&self.directory, *base_offset)?;
         }
-        close_deleted_files();
         self.publish_segments();
         Ok(())
     }

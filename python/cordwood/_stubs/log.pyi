@@ -335,7 +335,7 @@ class Log:
         >>> log.scan(value_type="string", columns=["value"], limit=1).schema.field("value").type
         DataType(string)
         >>> log.scan(key=["k1", "k2"], grep="jetty", last=2, columns=["offset", "key"]).to_arrow().to_pylist()
-        [{'offset': 1309, 'key': b'k2'}, {'offset': 1381, 'key': b'k1'}]
+        [{'offset': 1391, 'key': b'k1'}, {'offset': 1471, 'key': b'k2'}]
         """
     def latest(self, key: Bytes, *, isolation_level: IsolationLevel = "read_uncommitted") -> Record | None:
         """Return the last record with a key; `None` if there is none, or if the last one is a tombstone (has no value).
@@ -376,7 +376,7 @@ class Log:
         >>> [record.offset for record in log.records(start_offset=7, end_offset=9)]
         [7, 8]
         >>> [record.offset for record in log.records(key_prefix="k1", limit=3)]
-        [1, 10, 11]
+        [0, 1, 2]
         """
     def batches(
         self,

@@ -48,7 +48,9 @@ impl Filter {
             }
             transactions = Some(found);
         }
-        let record_end = if end == log.log_end_offset()? { i64::MAX } else { end };
+        // a range below the last segment does not open it
+        let is_in_last = log.segments().last().is_some_and(|last| end > last.base_offset());
+        let record_end = if is_in_last && end == log.log_end_offset()? { i64::MAX } else { end };
         Ok(Self { options, start, end, record_end, transactions })
     }
 

@@ -380,7 +380,10 @@ impl Scan {
     pub(crate) fn open(&mut self, batch: Batch) -> Result<bool> {
         let Some(walk) = &mut self.cursor.walk else { return Ok(false) };
         match Records::open(batch.header, walk.bytes(&batch)?, reusable(&mut self.buffer)) {
-            Ok((records, payload)) => {
+            Ok((mut records, payload)) => {
+                if !self.filter.options.check_crcs {
+                    records.refuse_out_of_place();
+                }
                 self.stats.batches_decompressed += u64::from(payload == Payload::Buffer);
                 self.records = Some((records, payload));
                 Ok(true)

@@ -107,7 +107,7 @@ def test_a_copy_of_a_compacted_partition_has_the_findings_of_its_source(tmp_path
     # run again, it compares
     assert cw.copy(source, tmp_path / "rivers.compact-0").bytes_written == 0
     plain = cw.copy(SMALL, tmp_path / "plain-0")
-    assert not Path(plain.path, ".cordwood.cleaned").exists()
+    assert not Path(plain.path, ".cordwood.compacted").exists()
 
 
 def test_carve_ends_alike_in_both_formats_if_it_finds_nothing(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ PRINTING: list[tuple[list[object], bool]] = [
     (["verify", FLIPPED, "--as-kafka", "--unclean"], False),
     (["verify", FLIPPED, "--as-kafka", "--unclean", "--json"], False),
     (["diff", SMALL, FLIPPED], False),
+    (["producers", SMALL], False),
     (["recover", TORN], False),
     (["reindex", SMALL], False),
     (["repair", TORN], False),

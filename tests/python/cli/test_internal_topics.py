@@ -192,7 +192,7 @@ def test_metadata_that_is_not_whole_says_so_with_every_table(tmp_path: Path) -> 
         done = cordwood("metadata", partition, table)
         assert done.returncode == 1
         lines = done.stderr.decode().splitlines()
-        assert lines[0].startswith("cordwood: offset 0: offsets 0 to ")
+        assert any(line.startswith("cordwood: offset 0: offsets 0 to ") for line in lines)
         assert any("this table may be wrong" in line for line in lines)
         assert ("has no acls here" in lines[-1]) == (table == "acls")
     assert b"rows have an error" in cordwood("metadata", partition, "errors").stderr

@@ -36,7 +36,7 @@ def use(path):
     log.locate(log.log_start_offset + 3)
     log.locate_many([log.log_start_offset, log.log_end_offset - 1])
     log.offset_for_time(0)
-    log.offsets_for_times([0, 1_700_000_000_500, 2**60])
+    log.offsets_for_times([0, 1_700_000_000_500, 2**62])
     for split in log.plan(4096):
         log.scan(split=split, columns=["offset"]).to_arrow()
     for segment in log.segments:

@@ -160,7 +160,7 @@ def test_in_a_data_directory_the_offset_is_a_line_of_kafkas_checkpoint(tmp_path:
     with cw.LogWriter(path, config=CONFIG) as writer:
         end = writer.compact(NOW).end_offset
     assert checkpoint.read_text() == f"0\n2\nother 3 77\nprofiles 0 {end}\n"
-    assert not (path / ".cordwood.cleaned").exists()
+    assert not (path / ".cordwood.compacted").exists()
     assert cw.plan_compaction(cw.Log(path), CONFIG, NOW).first_dirty_offset == end
     # above the log end offset, as after a loss: the whole log is dirty
     checkpoint.write_text("0\n1\nprofiles 0 100000\n")

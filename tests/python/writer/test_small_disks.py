@@ -139,7 +139,7 @@ CALLS |= {
     "delete_before, inside a segment": lambda writer: writer.delete_before(8),
     "delete_before, everything": lambda writer: writer.delete_before(writer.log_end_offset),
     # the segments with older records
-    "apply_retention": lambda writer: writer.apply_retention(now=CONFIG.retention_ms + 21),
+    "apply_retention": lambda writer: writer.apply_retention(now=f"{CONFIG.retention_ms + 21}ms"),
 }
 
 

@@ -258,7 +258,7 @@ impl Rig {
         }
         let leftover =
             recovered.files.iter().find(|(name, _)| name.ends_with(".swap") || name.ends_with(".cleaned"));
-        if let Some((name, _)) = leftover.filter(|(name, _)| name != ".cordwood.cleaned") {
+        if let Some((name, _)) = leftover.filter(|(name, _)| name != ".cordwood.compacted") {
             judge.tally.note("unstable", place, &format!("{name} is left"));
         }
         judge.tally.nested += 1;

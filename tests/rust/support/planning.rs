@@ -224,7 +224,7 @@ pub const TIMESTAMP: usize = 3;
 
 /// A record as the row that a query of [`COLUMNS`] returns: a record without a time has −1 ms.
 pub fn naive_row(topic: &str, partition: i64, record: &naive::Record) -> Row {
-    let time = record.timestamp.max(-1) * 1000;
+    let time = record.timestamp.saturating_mul(1000);
     let value = record.value.clone().map_or(Cell::Null, Cell::Bytes);
     vec![topic.into(), partition.into(), record.offset.into(), time.into(), value]
 }
