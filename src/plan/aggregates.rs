@@ -171,19 +171,21 @@ impl TaskReader {
             return Ok(());
         }
         let log = self.open_log(piece)?;
-        let gaps_before = self.stats().lost_gaps;
         let loses_nothing = self.query().options.fail_on_data_loss;
         let piece = if loses_nothing { piece.clone() } else { self.remaining(piece.clone(), &log)? };
         // a damaged batch that is left out would be counted by its header
         let has_headers = self.query().options.mode == Mode::FailFast && piece.split.start_time.is_none();
-        let whole = piece.split.start_offset..piece.split.end_offset;
+        let (whole, gaps_before) = (piece.split.start_offset..piece.split.end_offset, self.stats().lost_gaps);
         let rest =
             if has_headers { self.aggregate_headers(&piece, &log, aggregates, found)? } else { vec![whole] };
         let has_times = aggregates.iter().any(|aggregate| aggregate.is_of_time());
+        // the headers have shown those of the whole piece; the ranges of records show those within them
+        let mut lost_gaps = if has_headers { self.stats().lost_gaps - gaps_before } else { 0 };
         for range in rest {
-            self.aggregate_records(&piece.narrowed(range, 0, None), &log, has_times, found)?;
+            let in_records =
+                self.aggregate_records(&piece.narrowed(range, 0, None), &log, has_times, found)?;
+            lost_gaps = lost_gaps.max(in_records);
         }
-        let lost_gaps = self.stats().lost_gaps - gaps_before;
         self.check_gaps(&piece, &log, lost_gaps)
     }
 
@@ -244,14 +246,14 @@ impl TaskReader {
         Ok(rest)
     }
 
-    /// Adds the records of a piece. Their times are read only where they are needed: microseconds cannot hold every time.
+    /// Adds the records of a piece, and returns the number of gaps that [`Progress::unexplained_gaps`] says. Their times are read only where they are needed: microseconds cannot hold every time.
     fn aggregate_records(
         &mut self,
         piece: &Piece,
         log: &Log,
         has_times: bool,
         found: &mut Aggregated,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let on_damage = match on_damage_of(self.query().options.mode) {
             // rows for damage are not aggregated
             OnDamage::Report => OnDamage::Skip,
@@ -274,6 +276,7 @@ impl TaskReader {
             }
         }
         self.add_stats(progress.stats());
-        self.report_damage(&progress, piece, log)
+        self.report_damage(&progress, piece, log)?;
+        Ok(progress.unexplained_gaps())
     }
 }

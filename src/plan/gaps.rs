@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use super::options::SourceOptions;
 use crate::Result;
-use crate::log::{Log, OffsetGap};
+use crate::log::{Log, OffsetGap, Split};
 
 /// Whether offsets may be missing from a log because it is compacted.
 pub(crate) fn is_compacted(log: &Log, options: &SourceOptions) -> Result<bool> {
@@ -22,6 +22,16 @@ pub(crate) fn is_compacted(log: &Log, options: &SourceOptions) -> Result<bool> {
 /// The number of offsets of a range that are in gaps between segments.
 pub(crate) fn offsets_in_gaps(log: &Log, offsets: Range<i64>) -> Result<u64> {
     Ok(log.offset_gaps(offsets)?.iter().map(|gap| gap.end_offset.abs_diff(gap.start_offset)).sum())
+}
+
+/// Gaps within segments in words. `count`: those of the offsets of a split. (Of batches that are out of order, one split may have the
+/// gap, and another the damage, so that only a reader that stops at damage stops here.)
+pub(crate) fn within_segments(split: &Split, count: u64) -> String {
+    let Split { start_offset, end_offset, .. } = split;
+    format!(
+        "expected segments without gaps, as the log is not compacted, found {count} from offset {start_offset} to {end_offset} \
+         (exclusive)"
+    )
 }
 
 /// A gap in words.

@@ -10,7 +10,7 @@ use arrow_schema::TimeUnit;
 use super::aggregates::{Aggregate, Aggregated};
 use super::context::Context;
 use super::error::{Code, PlanError, Result};
-use super::gaps::{in_words, is_compacted};
+use super::gaps::{in_words, is_compacted, within_segments};
 use super::options::{Mode, SourceOptions, Table};
 use super::piece::{Piece, Task};
 use super::query::Query;
@@ -237,9 +237,8 @@ impl TaskReader {
         let Some(Reading { piece, log, progress, .. }) = self.current.take() else { return Ok(()) };
         self.stats += progress.stats();
         self.report_damage(&progress, &piece, &log).map_err(|error| self.in_piece(error, &piece))?;
-        // after the records, because damage is an error of the scan. It explains gaps, too
-        let lost_gaps = if progress.damaged_ranges().is_empty() { progress.stats().lost_gaps } else { 0 };
-        self.check_gaps(&piece, &log, lost_gaps)
+        // after the records, because damage is an error of the scan
+        self.check_gaps(&piece, &log, progress.unexplained_gaps())
     }
 
     fn end_part(&mut self) {
@@ -270,13 +269,14 @@ impl TaskReader {
     /// Reports gaps in the offsets, unless compaction may have removed them. `lost_gaps`: how many the scan found within segments.
     pub(super) fn check_gaps(&mut self, piece: &Piece, log: &Log, lost_gaps: u64) -> Result<()> {
         if lost_gaps > 0 && self.query.options.is_compacted != Some(true) {
-            let (start, end) = (piece.split.start_offset, piece.split.end_offset);
-            let expected = "expected segments without gaps, as the log is not compacted";
-            let reason = format!("{expected}, found {lost_gaps} from offset {start} to {end} (exclusive)");
-            self.report_gap(PlanError::new(Code::SegmentGone, reason).in_log(&piece.directory))?;
+            let error = PlanError::new(Code::SegmentGone, within_segments(&piece.split, lost_gaps));
+            let error = error.in_log(&piece.directory);
+            match self.query.options.mode {
+                Mode::FailFast => self.report_gap(error)?,
+                _ => self.context.warnings.push(Warning::of(&error, "")),
+            }
         }
-        let split = &piece.split;
-        let gaps = log.offset_gaps(split.start_offset..split.end_offset);
+        let gaps = log.offset_gaps(piece.split.start_offset..piece.split.end_offset);
         let gaps = gaps.map_err(|error| self.in_piece(error.into(), piece))?;
         for gap in gaps {
             let options = &self.query.options;

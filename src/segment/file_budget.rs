@@ -1,6 +1,7 @@
 //! The limit on files that the logs of this process keep open: one limit per log, and one for all logs of the process
 //! together.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -9,7 +10,7 @@ use arc_swap::ArcSwapOption;
 use super::file_slots::{FileSlots, Slot};
 use crate::error::{Error, Result};
 use crate::fs::names::FileKind;
-use crate::fs::{forks, forks_now, is_out_of_descriptors, max_open_files};
+use crate::fs::{Directory, forks, forks_now, is_out_of_descriptors, max_open_files};
 
 /// The maximum number of kept files, even if the limit of descriptors is higher: each mapping is one of the 65,530 that
 /// the system allows.
@@ -94,12 +95,18 @@ impl FileBudget {
     }
 }
 
-/// Closes the kept files of all logs of the process that were deleted, as [`Pool::close_deleted`]. *Cost*: a system call for each file.
-pub(crate) fn close_deleted_files() {
+/// Closes the deleted files that the readers of a directory keep in this process, as [`Pool::close_deleted`]. A reader that was opened
+/// by another path, through a link, closes them at its next refresh. *Cost*: a system call for each file.
+pub(crate) fn close_deleted_files(directory: &Directory) {
+    let path = absolute(directory);
     let pools: Vec<_> = lock(&FileBudget::current().pools).iter().filter_map(Weak::upgrade).collect();
-    for pool in pools {
+    for pool in pools.into_iter().filter(|pool| pool.path == path) {
         pool.close_deleted();
     }
+}
+
+fn absolute(directory: &Directory) -> PathBuf {
+    std::path::absolute(directory.path()).unwrap_or_else(|_| directory.path().to_owned())
 }
 
 /// Calls `open`. If the process has no descriptor left, closes all kept files of all logs and calls it again.
@@ -135,6 +142,8 @@ fn close(files: Vec<Kept>) {
 #[derive(Debug)]
 pub(super) struct Pool {
     budget: Arc<FileBudget>,
+    /// The absolute path of the log.
+    path: PathBuf,
     kept: Mutex<Vec<Kept>>,
     /// Descriptors that stay open until the log is dropped.
     held: AtomicUsize,
@@ -142,10 +151,14 @@ pub(super) struct Pool {
 
 impl Pool {
     /// An empty pool, registered with the budget. It counts one descriptor for the directory, which the log keeps open.
-    pub(super) fn new() -> Arc<Self> {
+    pub(super) fn new(directory: &Directory) -> Arc<Self> {
         let budget = FileBudget::current();
-        let pool =
-            Arc::new(Self { budget: Arc::clone(&budget), kept: Mutex::default(), held: AtomicUsize::new(0) });
+        let pool = Arc::new(Self {
+            budget: Arc::clone(&budget),
+            path: absolute(directory),
+            kept: Mutex::default(),
+            held: AtomicUsize::new(0),
+        });
         let mut pools = lock(&budget.pools);
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(Arc::downgrade(&pool));

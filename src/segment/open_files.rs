@@ -31,6 +31,7 @@ pub(crate) struct OpenFiles {
 
 impl OpenFiles {
     pub(crate) fn new(directory: Directory, io: Io, limit: usize, interrupt: Interrupt) -> Self {
+        let kept = Pool::new(&directory);
         Self {
             directory,
             io,
@@ -38,7 +39,7 @@ impl OpenFiles {
             tables: Arc::default(),
             limit: limit.max(1),
             opened: AtomicU64::new(0),
-            kept: Pool::new(),
+            kept,
             truncations: OnceLock::new(),
         }
     }

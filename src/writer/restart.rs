@@ -94,7 +94,7 @@ impl Partition {
         self.durable_offset_file.set(offset)?;
         self.ends.restart(offset);
         staged.after.put()?;
-        close_deleted_files();
+        close_deleted_files(&self.directory);
         self.publish_segments();
         truncation_count::increment(&self.directory)
     }

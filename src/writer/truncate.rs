@@ -168,7 +168,7 @@ impl Partition {
         self.durable_offset_file.set(data_end)?;
         self.producers = staged.producers.put(&self.directory)?;
         self.ends.end_truncation(data_end, offset);
-        close_deleted_files();
+        close_deleted_files(&self.directory);
         self.publish_segments();
         truncation_count::increment(&self.directory)
     }
@@ -268,7 +268,7 @@ impl Partition {
         }
         if !expired.is_empty() {
             // readers in this process would keep the space of the files
-            close_deleted_files();
+            close_deleted_files(&self.directory);
         }
         if !expired.is_empty() && !seeded_bugs::is(SeededBug::NoDirectorySyncOnDelete) {
             self.directory.sync()

@@ -46,6 +46,13 @@ impl Progress {
         self.lock().stats
     }
 
+    /// The number of gaps within segments that nothing explains: none if damaged ranges were skipped, which explain missing offsets.
+    #[cfg(feature = "plan")]
+    pub(crate) fn unexplained_gaps(&self) -> u64 {
+        let progress = self.lock();
+        if progress.damaged_ranges.is_empty() { progress.stats.lost_gaps } else { 0 }
+    }
+
     /// The partition directory and the first returned offset of a transaction that was aborted or has not ended; see
     /// [`Scan::first_uncommitted`].
     ///

@@ -24,6 +24,7 @@ from cordwood.cli.commands import HEADINGS
 from cordwood.cli.exit_codes import SKIPPING_DAMAGE
 
 GROUP = typer.main.get_command(app)
+PAYMENTS = corpus.partition("11-transactions").path
 DATA = corpus.GOLDEN / "16-data-dir"
 SMALL = corpus.GOLDEN / "01-small/tickets-0"
 FLIPPED = corpus.GOLDEN / "damaged/flip-record/tickets-0"
@@ -58,7 +59,7 @@ PRINTING: list[tuple[list[object], bool]] = [
     (["verify", FLIPPED, "--as-kafka", "--unclean"], False),
     (["verify", FLIPPED, "--as-kafka", "--unclean", "--json"], False),
     (["diff", SMALL, FLIPPED], False),
-    (["producers", SMALL], False),
+    (["producers", PAYMENTS], False),
     (["recover", TORN], False),
     (["reindex", SMALL], False),
     (["repair", TORN], False),

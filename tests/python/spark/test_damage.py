@@ -126,7 +126,8 @@ def test_splits_return_only_original_rows(damage: Damage) -> None:
         try:
             got = table_rows(found.table(split))
         except Exception as error:  # noqa: BLE001 - looked at
-            assert str(error).startswith("[CORDWOOD_CORRUPT_BATCH]")  # noqa: PT017
+            # of swapped batches, the split of one has a gap, and the split of the other the damage
+            assert str(error).startswith(("[CORDWOOD_CORRUPT_BATCH]", "[CORDWOOD_SEGMENT_GONE]"))  # noqa: PT017
             failed += 1
         else:
             assert [row for row in got if true.get(row[OFFSET]) != row] == []

@@ -213,15 +213,19 @@ fn a_split_of_a_committed_plan_opens_only_the_segments_it_covers() {
             scan(&open(&dir, io), ScanOptions { ranges: split.ranges(), ..committed }).whole().offsets()
         };
         assert!(splits.len() > 8, "{}", splits.len());
-        let mut aborted = 0;
+        let (mut aborted, mut without_gap) = (0, 0);
         for split in &splits {
             let expected = all_of(split);
             aborted += split.aborted.as_ref().unwrap().len();
             let log = open(&dir, io);
-            let found = read(log.scan_split(split, committed)).whole().offsets();
-            assert_eq!(found, expected);
+            let found = read(log.scan_split(split, committed)).whole();
+            assert_eq!(found.offsets(), expected);
             let covered = |base: &i64| base + 50 > split.start_offset && *base < split.end_offset;
-            assert_eq!(open_segments(&dir), bases.iter().copied().filter(covered).collect(), "{split:?}");
+            // a gap is searched for signs of compaction in all segments
+            if found.stats.lost_gaps == 0 {
+                assert_eq!(open_segments(&dir), bases.iter().copied().filter(covered).collect(), "{split:?}");
+                without_gap += 1;
+            }
             drop(log);
 
             // a split without aborted transactions, and one of another log, read the whole log
@@ -238,7 +242,7 @@ fn a_split_of_a_committed_plan_opens_only_the_segments_it_covers() {
                 expected
             );
         }
-        assert!(aborted > 0);
+        assert!(aborted > 0 && without_gap > splits.len() / 2, "{without_gap} of {}", splits.len());
         assert!(uncommitted.iter().all(|split| split.aborted.is_none()));
     }
 }
