@@ -117,4 +117,6 @@ def test_compaction_frees_the_space_of_segments_that_readers_have_open(tmp_path:
         # the open log is what it was, until its next refresh
         assert sum(1 for _ in log.records()) == RECORDS
         assert log.refresh().size < before
+        # the writer itself refreshes with its next reader, or its next retention
+        assert writer.reader().log_end_offset == RECORDS
         assert held(Path(writer.path)) == []
