@@ -53,7 +53,8 @@ impl Segment {
         Ok(self.tail()?.cut.as_ref())
     }
 
-    /// [`Segment::torn_tail`], unless the bytes are an append in progress. Bytes in which batches may follow are none.
+    /// [`Segment::torn_tail`], unless the bytes are an append in progress. If the search for batches in them was given up, the warning is
+    /// returned in any case.
     pub(crate) fn torn_tail_warning(&self) -> Result<Option<String>> {
         let Tail { cut: Some(_), is_certain, .. } = self.tail()? else { return Ok(None) };
         let is_in_progress = *is_certain && self.is_being_written()?;

@@ -12,7 +12,8 @@ use super::data_directory::DataDirectory;
 use crate::error::Result;
 use crate::fs::Directory;
 
-/// The file of a partition outside a data directory. A copy of a compacted partition has it without an offset.
+/// The file of a partition outside a data directory. A copy of a compacted partition has it without an offset. Its name must not end with
+/// `.cleaned`, `.swap` or `.deleted`: Kafka's `LogLoader` parses such a name as an offset, and does not load the partition if it is none.
 pub(crate) const CLEANED: &str = ".cordwood.compacted";
 
 const FIRST_DIRTY_OFFSET: &str = "first-dirty-offset";
