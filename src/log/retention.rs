@@ -25,8 +25,8 @@ pub struct RetentionPlan {
 /// timestamp. An empty last segment stays.
 ///
 /// # Errors
-/// [`Error::Config`] if the policy is only the default, and the log shows compaction; [`Error::Io`](crate::Error::Io); [`Error::Corrupt`](crate::Error::Corrupt) if a segment's times have to be read and
-/// are damaged.
+/// [`Error::Config`] if the policy is only the default, and the log shows compaction; [`Error::Io`]; [`Error::Corrupt`] if a segment's times
+/// have to be read and are damaged.
 ///
 /// # Source
 /// Kafka: `deleteLogStartOffsetBreachedSegments`, `deleteRetentionSizeBreachedSegments`,
