@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
 .PHONY: help demo test test-all test-rest guarantees exhaustive verify-flips bench bench-append bench-compaction bench-kafka bench-inspect bench-sweeps bench-cold bench-python bench-spark \
-	jar wheel fmt lint compiled rust python java java-tests java-versions java-spark random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes power-cuts soak write-stress extension release prerequisites clean
+	jar wheel fmt lint compiled rust python java java-tests java-versions java-spark random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes power-cuts soak write-stress extension release dist dist-jar prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
@@ -158,7 +158,7 @@ bench-compaction: ## compaction compared with Kafka's own cleaner (a JVM, Maven)
 bench-kafka: ## every read path compared with Kafka's own classes (a JVM, Maven); ARGS are those of benches/kafka_rows/arguments.rs
 	$(CARGO) bench --locked --features arrow --bench kafka_rows -- $(ARGS)
 
-bench-inspect: release ## verify, rebuilt indexes, dumps, groups and copies, compared with Kafka's own classes (a JVM, Maven)
+bench-inspect: dist ## verify, rebuilt indexes, dumps, groups and copies, compared with Kafka's own classes (a JVM, Maven)
 	$(CARGO) bench --locked --features inspect --bench verify
 	$(CARGO) bench --locked --features inspect --bench rebuild
 	$(BIN)/python benches/python/dump.py
@@ -172,7 +172,7 @@ bench-cold: ## page faults and reads of look-ups in files that are not in the pa
 	$(CARGO) bench --locked --features arrow --bench cold -- $(ARGS)
 
 # Packages that only this bench needs, in a directory of their own. NumPy's other threads would wait in a loop beside the measurement.
-bench-python: release $(VENV)/bench/.installed ## reading from Python compared with other packages; ARGS are those of benches/python/run.py
+bench-python: dist $(VENV)/bench/.installed ## reading from Python compared with other packages; ARGS are those of benches/python/run.py
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(abspath $(VENV))/bench $(BIN)/python benches/python/run.py $(ARGS)
 
 $(VENV)/bench/.installed: benches/python/requirements.txt $(VENV)/.tools
@@ -181,21 +181,27 @@ $(VENV)/bench/.installed: benches/python/requirements.txt $(VENV)/.tools
 
 # Spark's Kafka source is measured in the newest Spark for which it is published with all that it needs.
 KAFKA_SPARK := $(VENV)/spark-4.2.0
-bench-spark: release $(JAR) $(KAFKA_SPARK)/.installed ## reading through Spark, compared with Parquet and Spark's Kafka source; ARGS are those of benches/spark/run.py
+bench-spark: dist dist-jar $(KAFKA_SPARK)/.installed ## reading through Spark, compared with Parquet and Spark's Kafka source; ARGS are those of benches/spark/run.py
 	$(BIN)/python benches/spark/run.py --kafka-spark $(KAFKA_SPARK) $(ARGS)
 
-wheel: $(VENV)/.tools $(JAR) ## an abi3 wheel in dist/, with the data source in Java (Maven)
-	$(BIN)/maturin build --release --locked --out dist
+wheel: $(VENV)/.tools dist-jar ## an abi3 wheel in dist/, with the data source in Java (Maven)
+	$(BIN)/maturin build --locked --out dist
 
 # The extension module is a file of the same name with other features: cargo links it again for the next build of it.
 jar: $(JAR) ## the Spark data source in Java, with the native library inside (a JDK, Maven)
 
+JAR_PROFILE := release
 $(JAR): Cargo.toml Cargo.lock $(shell find src -name '*.rs') $(shell find src/jvm -type f)
-	$(CARGO) rustc --locked --release --features jvm --lib --crate-type cdylib -- -C strip=symbols
+	$(CARGO) rustc --locked --profile $(JAR_PROFILE) --features jvm --lib --crate-type cdylib -- -C strip=symbols
 	mvn -B -q -Dstyle.color=never -f src/jvm/pom.xml package \
-		-Dcordwood.library=$(abspath $(TARGET))/release/libcordwood.so
+		-Dcordwood.library=$(abspath $(TARGET))/$(JAR_PROFILE)/libcordwood.so
 	@mkdir -p $(@D)
 	mv target/jvm/maven/cordwood-spark.jar $@
+
+# replaces a jar that is quick to build by the same with the optimisations of the wheels
+dist-jar:
+	rm -f $(JAR)
+	$(MAKE) --no-print-directory $(JAR) JAR_PROFILE=dist
 
 fmt: $(VENV)/.tools ## format Rust and Python
 	$(CARGO) fmt
@@ -219,7 +225,9 @@ repair-crashes: ## repairs that lose any set of changes at any step, and many mu
 
 extension: $(VENV)/.extension ## .venv with a build of cordwood for tests, rebuilt if a source changed
 
-release: $(VENV)/.release ## .venv with an optimised build of cordwood, as in wheels
+release: $(VENV)/.release ## .venv with an optimised build of cordwood
+
+dist: $(VENV)/.dist ## .venv with the build of the wheels, which takes longer, for benches
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) dist python/cordwood/_core*.so $(JAR) tests/interop/target benches/kafka/target benches/spark/kafka-source/target
@@ -240,17 +248,18 @@ $(VENV)/.tools: requirements-dev.txt
 	@touch $@
 
 # Python files are used in place; Rust is rebuilt, also if the stub changes, which contains its docstrings. Tests use a build that is
-# fast to compile and has all assertions; benches and rigs use an optimised one, as in wheels. Each build replaces the other.
+# fast to compile and has all assertions; rigs and tests with Kafka use an optimised one; benches measure that of the wheels. Each
+# build replaces the others.
 STUBS := python/cordwood/_core.pyi $(wildcard python/cordwood/_stubs/*.pyi)
 SOURCES := $(VENV)/.tools pyproject.toml Cargo.toml Cargo.lock build.rs $(STUBS) $(shell find src -name '*.rs')
 DEVELOP := VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked
 
-$(VENV)/.extension: $(SOURCES)
-	$(DEVELOP)
-	@rm -f $(VENV)/.release
-	@touch $@
+BUILDS := $(addprefix $(VENV)/,.extension .release .dist)
+$(VENV)/.extension: PROFILE := dev
+$(VENV)/.release: PROFILE := release
+$(VENV)/.dist: PROFILE := dist
 
-$(VENV)/.release: $(SOURCES)
-	$(DEVELOP) --release
-	@rm -f $(VENV)/.extension
+$(BUILDS): $(SOURCES)
+	$(DEVELOP) --profile $(PROFILE)
+	@rm -f $(BUILDS)
 	@touch $@

@@ -208,10 +208,13 @@ def run_rig(rig: Rig, tests: Tests) -> dict[str, int]:
         else:
             exact = ["--exact"] if tests.find(rig.run) else []
             command = [*CARGO, *OPTIMISED, "--test", kind, "--", "--include-ignored", "--nocapture", *exact, name]
-            output = output_of(command)
+            output = output_of(command, rig.environment)
             passed = sum(map(int, re.findall(r"^test result: ok\. (\d+) passed", output, re.MULTILINE)))
     for line in re.findall(r'\{"rig": .*?\}', output):
-        figures |= {key: value for key, value in json.loads(line).items() if isinstance(value, int)}
+        for key, value in json.loads(line).items():
+            if isinstance(value, int):
+                # each case of a parametrised test prints its own
+                figures[key] = figures.get(key, 0) + value
     if rig.counts:
         figures[rig.counts] = passed
     say(f"{rig.found(figures) if not rig.check(figures) else figures} in {time.monotonic() - began:.0f} s")
