@@ -62,6 +62,7 @@ pub(super) fn options_of<'py>(
     signature = (log, config=None, now=None, dedupe_buffer_bytes=None, threads=LEFT_OUT, *, tz=None),
     text_signature = "(log, config=None, now=None, dedupe_buffer_bytes=None, threads=1, *, tz=None)"
 )]
+#[expect(clippy::too_many_arguments, reason = "they are Python's arguments")]
 pub(super) fn plan_compaction(
     py: Python<'_>,
     log: &Bound<'_, PyAny>,

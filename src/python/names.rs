@@ -15,6 +15,10 @@ use crate::fs::names::{self, PartitionName, PartitionState, SegmentFileName, Sta
 #[doc = stub_doc!(PathInfo)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "PathInfo")]
 #[derive(PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
+#[expect(
+    clippy::unsafe_derive_deserialize,
+    reason = "the unsafe code is PyO3's, and needs nothing of the fields"
+)]
 pub(super) struct PyPathInfo {
     #[doc = stub_doc!(PathInfo.kind)]
     kind: String,
