@@ -5,6 +5,9 @@ use std::fmt::Display;
 
 use crate::error::{Error, Result};
 
+#[cfg(feature = "python")]
+pub(crate) mod paths;
+
 /// The largest number of threads of one call: more are reduced to it.
 pub(crate) const MAX_THREADS: usize = 256;
 
@@ -42,6 +45,7 @@ impl TimestampType {
 /// A timestamp (ms since the epoch, −1 = none) and the offset it belongs to.
 /// Kafka: `FileRecords.TimestampAndOffset`, `TimestampOffset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 pub struct TimestampOffset {
     /// Milliseconds since the epoch; −1 = none.
     pub timestamp: i64,
@@ -51,6 +55,7 @@ pub struct TimestampOffset {
 
 /// An offset and a position in its segment's `.log`. Kafka: `OffsetPosition`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 pub struct OffsetPosition {
     /// Logical offset, absolute.
     pub offset: i64,
@@ -60,6 +65,7 @@ pub struct OffsetPosition {
 
 /// The location of the batch that contains an offset. Kafka: `FileRecords.LogOffsetPosition`, from `LogSegment.translateOffset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 pub struct Location {
     /// The segment's base offset.
     pub segment_base_offset: i64,

@@ -4,6 +4,12 @@
 >>> log = cw.Log("tests/golden/01-plain/orders-0")
 >>> log.log_start_offset, log.log_end_offset
 (0, 1500)
+
+Results are immutable values: equal if their fields are, and fit for `pickle`, `copy` and other processes.
+
+>>> import copy
+>>> copy.deepcopy(log.locate(7)) == log.locate(7), log.locate(7) in {log.locate(7)}
+(True, True)
 """
 
 from collections.abc import Mapping, Sequence

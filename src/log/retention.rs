@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 
 /// The segments that retention would delete.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 pub struct RetentionPlan {
     /// The log start offset afterwards.
     pub log_start_offset: i64,

@@ -10,8 +10,10 @@ use crate::segment::{Change, PlannedSegment};
 
 /// A part of a log: [`Log::plan`] creates it, [`Log::scan_split`] reads it. It is small, and valid in every process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 pub struct Split {
     /// The partition directory, absolute.
+    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
     pub path: PathBuf,
     /// The first offset, inclusive.
     pub start_offset: i64,

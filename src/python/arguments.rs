@@ -188,7 +188,17 @@ pub(super) fn time_in_zone(
     time_of_datetime(argument, given)
 }
 
-/// A time in the data of the library, such as that of a split: ms, from an int.
+/// [`time_in_zone`] of an argument that may be `None`, in the zone of the argument `tz`.
+pub(super) fn optional_time<'py>(
+    argument: &'static str,
+    given: Option<&Bound<'py, PyAny>>,
+    tz: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Option<i64>> {
+    let zone = optional("tz", tz, zone)?;
+    optional(argument, given, |argument, given| time_in_zone(argument, given, zone.as_ref()))
+}
+
+/// A time that a file or the data of the library has, such as that of an index entry or of a split: any number of ms is one.
 pub(super) fn milliseconds(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<i64> {
     if is_whole(given)? { whole(argument, MILLISECONDS, given) } else { time(argument, given) }
 }

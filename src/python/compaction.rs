@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use super::arguments::{self, Defaulted, LEFT_OUT, optional, positive, wrong_type};
+use super::arguments::{Defaulted, LEFT_OUT, optional, optional_time, positive, wrong_type};
 use super::config::config_or_topics;
 use super::log::PyLog;
 use super::value_class::{value_class, wrapped};
@@ -41,15 +41,16 @@ value_class! {
 }
 
 /// The options of a call.
-pub(super) fn options_of(
-    now: Option<&Bound<'_, PyAny>>,
-    dedupe_buffer_bytes: Option<&Bound<'_, PyAny>>,
-    threads: Defaulted<'_, '_>,
+pub(super) fn options_of<'py>(
+    now: Option<&Bound<'py, PyAny>>,
+    tz: Option<&Bound<'py, PyAny>>,
+    dedupe_buffer_bytes: Option<&Bound<'py, PyAny>>,
+    threads: Defaulted<'_, 'py>,
 ) -> PyResult<CompactionOptions> {
     let default = CompactionOptions::default();
     let bytes = optional("dedupe_buffer_bytes", dedupe_buffer_bytes, positive)?;
     Ok(CompactionOptions {
-        now: optional("now", now, arguments::time)?,
+        now: optional_time("now", now, tz)?,
         dedupe_buffer_bytes: bytes.unwrap_or(default.dedupe_buffer_bytes),
         threads: threads.or("threads", default.threads, positive)?,
     })
@@ -58,9 +59,10 @@ pub(super) fn options_of(
 #[doc = stub_doc!(plan_compaction)]
 #[pyfunction]
 #[pyo3(
-    signature = (log, config=None, now=None, dedupe_buffer_bytes=None, threads=LEFT_OUT),
-    text_signature = "(log, config=None, now=None, dedupe_buffer_bytes=None, threads=1)"
+    signature = (log, config=None, now=None, dedupe_buffer_bytes=None, threads=LEFT_OUT, *, tz=None),
+    text_signature = "(log, config=None, now=None, dedupe_buffer_bytes=None, threads=1, *, tz=None)"
 )]
+#[expect(clippy::too_many_arguments, reason = "they are Python's arguments")]
 pub(super) fn plan_compaction(
     py: Python<'_>,
     log: &Bound<'_, PyAny>,
@@ -68,9 +70,10 @@ pub(super) fn plan_compaction(
     now: Option<&Bound<'_, PyAny>>,
     dedupe_buffer_bytes: Option<&Bound<'_, PyAny>>,
     threads: Defaulted<'_, '_>,
+    tz: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyCompaction> {
     let log = log.cast::<PyLog>().map_err(|_| wrong_type("log", "a Log", log))?;
     let config = config_or_topics(py, config, log.get().handle().path())?;
-    let options = options_of(now, dedupe_buffer_bytes, threads)?;
+    let options = options_of(now, tz, dedupe_buffer_bytes, threads)?;
     log.get().read(py, |log| plan(&log, &config, &options)).map(Into::into)
 }

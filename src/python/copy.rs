@@ -54,7 +54,7 @@ value_class! {
 #[pyfunction]
 #[pyo3(signature = (source, destination, **keywords),
     text_signature = "(source, destination, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
-        on_damage='raise', hard_links=False, topics=None, progress=None)")]
+        on_damage='raise', hard_links=False, topics=None, progress=None, tz=None)")]
 pub(super) fn copy(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,

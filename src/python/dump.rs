@@ -9,7 +9,9 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use super::arguments::{self, Defaulted, LEFT_OUT, flag, not_allowed, optional, text, whole, wrong_type};
+use super::arguments::{
+    self, Defaulted, LEFT_OUT, flag, not_allowed, optional, optional_time, text, whole, wrong_type,
+};
 use super::arrow_export;
 use super::enter::{SIGNALS, enter};
 use crate::error::Result;
@@ -89,19 +91,20 @@ impl PyDump {
     }
 
     #[doc = stub_doc!(Dump.rows)]
-    #[pyo3(signature = (start_offset=None, end_offset=None, start_time=None, end_time=None))]
+    #[pyo3(signature = (start_offset=None, end_offset=None, start_time=None, end_time=None, *, tz=None))]
     fn rows(
         &self,
         start_offset: Option<&Bound<'_, PyAny>>,
         end_offset: Option<&Bound<'_, PyAny>>,
         start_time: Option<&Bound<'_, PyAny>>,
         end_time: Option<&Bound<'_, PyAny>>,
+        tz: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyDumpRows> {
         let ranges = DumpRanges {
             start_offset: optional("start_offset", start_offset, arguments::offset)?,
             end_offset: optional("end_offset", end_offset, arguments::offset)?,
-            start_time: optional("start_time", start_time, arguments::time)?,
-            end_time: optional("end_time", end_time, arguments::time)?,
+            start_time: optional_time("start_time", start_time, tz)?,
+            end_time: optional_time("end_time", end_time, tz)?,
         };
         Ok(DumpRows::new(&self.files, ranges, self.options.clone()).into())
     }

@@ -260,7 +260,15 @@ searched_class!(
     }
 );
 
-searched_class!(PyTimeIndex, "TimeIndex", TimeIndex, TimeIndexWriter, PyTimestampOffset, arguments::time, {});
+searched_class!(
+    PyTimeIndex,
+    "TimeIndex",
+    TimeIndex,
+    TimeIndexWriter,
+    PyTimestampOffset,
+    arguments::milliseconds,
+    {}
+);
 
 index_class!(
     PyTransactionIndex,

@@ -14,12 +14,14 @@ use super::enter::enter;
 use super::error;
 use super::handle::log_options;
 use super::results::PyDamagedRange;
+use super::value_class::{pickled, unpickled};
 use crate::error::Result;
 use crate::inspect::internal_topics::{self, Cell, TableOptions};
 use crate::log::OnDamage;
 
 #[doc = stub_doc!(Table)]
-#[pyclass(frozen, module = "cordwood", name = "Table")]
+#[pyclass(frozen, eq, module = "cordwood", name = "Table")]
+#[derive(PartialEq)]
 pub(super) struct PyTable(Arc<internal_topics::Table>);
 
 impl PyTable {
@@ -94,6 +96,15 @@ impl PyTable {
 
     fn __len__(&self) -> usize {
         self.0.len()
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        pickled::<Self>(py, &*self.0)
+    }
+
+    #[staticmethod]
+    fn _unpickled(py: Python<'_>, state: &str) -> PyResult<Self> {
+        unpickled::<internal_topics::Table>(py, "Table", state).map(Into::into)
     }
 
     fn __repr__(&self) -> String {
@@ -219,7 +230,8 @@ pub(super) fn open_transactions(
 }
 
 #[doc = stub_doc!(ClusterMetadata)]
-#[pyclass(frozen, module = "cordwood", name = "ClusterMetadata")]
+#[pyclass(frozen, eq, module = "cordwood", name = "ClusterMetadata")]
+#[derive(PartialEq)]
 pub(super) struct PyClusterMetadata(internal_topics::ClusterMetadata);
 
 /// The getters of the tables.
@@ -245,6 +257,15 @@ macro_rules! tables {
             #[getter]
             fn snapshot(&self) -> Option<OsString> {
                 self.0.snapshot.clone().map(Into::into)
+            }
+
+            fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                pickled::<Self>(py, &self.0)
+            }
+
+            #[staticmethod]
+            fn _unpickled(py: Python<'_>, state: &str) -> PyResult<Self> {
+                unpickled(py, "ClusterMetadata", state).map(Self)
             }
 
             fn __repr__(&self) -> String {

@@ -7,16 +7,21 @@ use pyo3::types::PyString;
 
 use super::arguments::{self, PARTITION_STATES, word_of};
 use super::enter::enter;
+use super::value_class::{pickled, unpickled};
 use crate::config::nearest_within;
 use crate::dir::{self, PathInfo, PathKind};
 use crate::fs::names::{self, PartitionName, PartitionState, SegmentFileName, Stage};
 
 #[doc = stub_doc!(PathInfo)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "PathInfo")]
-#[derive(PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq, Hash, serde::Deserialize, serde::Serialize)]
+#[expect(
+    clippy::unsafe_derive_deserialize,
+    reason = "the unsafe code is PyO3's, and needs nothing of the fields"
+)]
 pub(super) struct PyPathInfo {
     #[doc = stub_doc!(PathInfo.kind)]
-    kind: &'static str,
+    kind: String,
     #[doc = stub_doc!(PathInfo.topic)]
     topic: Option<String>,
     #[doc = stub_doc!(PathInfo.partition)]
@@ -24,7 +29,7 @@ pub(super) struct PyPathInfo {
     #[doc = stub_doc!(PathInfo.base_offset)]
     base_offset: Option<i64>,
     #[doc = stub_doc!(PathInfo.state)]
-    state: Option<&'static str>,
+    state: Option<String>,
 }
 
 impl From<PathInfo> for PyPathInfo {
@@ -35,7 +40,8 @@ impl From<PathInfo> for PyPathInfo {
             _ => None,
         };
         let (topic, partition) = partition.map(|name| (name.topic, name.partition)).unzip();
-        Self { kind: kind.name(), topic, partition, base_offset, state }
+        let kind = kind.name().to_owned();
+        Self { kind, topic, partition, base_offset, state: state.map(str::to_owned) }
     }
 }
 
@@ -55,6 +61,15 @@ fn stage_name(stage: Stage) -> &'static str {
 
 #[pymethods]
 impl PyPathInfo {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        pickled::<Self>(py, self)
+    }
+
+    #[staticmethod]
+    fn _unpickled(py: Python<'_>, state: &str) -> PyResult<Self> {
+        unpickled(py, "PathInfo", state)
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let Self { kind, topic, partition, base_offset, state } = self;
         let format = "PathInfo(kind={!r}, topic={!r}, partition={!r}, base_offset={!r}, state={!r})";

@@ -118,7 +118,7 @@ value_class! {
         timestamps: Option<(i64, i64)>,
         leader_epochs: (i32, i32),
         magics: Vec<i64> = |run| run.magics.iter().map(|magic| i64::from(*magic)).collect(),
-        codecs: Vec<&'static str>,
+        codecs: Vec<String>,
         producer_ids: Vec<i64>,
         gaps: u64,
         conflicts: Vec<usize>,

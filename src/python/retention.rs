@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use super::arguments::{self, optional, wrong_type};
+use super::arguments::{optional_time, wrong_type};
 use super::config::config_or_topics;
 use super::log::PyLog;
 use super::record::now as system_time;
@@ -16,15 +16,16 @@ value_class! {
 
 #[doc = stub_doc!(plan_retention)]
 #[pyfunction]
-#[pyo3(signature = (log, config=None, now=None))]
+#[pyo3(signature = (log, config=None, now=None, *, tz=None))]
 pub(super) fn plan_retention(
     py: Python<'_>,
     log: &Bound<'_, PyAny>,
     config: Option<&Bound<'_, PyAny>>,
     now: Option<&Bound<'_, PyAny>>,
+    tz: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyRetentionPlan> {
     let log = log.cast::<PyLog>().map_err(|_| wrong_type("log", "a Log", log))?;
     let config = config_or_topics(py, config, log.get().handle().path())?;
-    let now = optional("now", now, arguments::time)?.unwrap_or_else(system_time);
+    let now = optional_time("now", now, tz)?.unwrap_or_else(system_time);
     log.get().read(py, |log| retention::plan(&log, &config, now)).map(Into::into)
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 
-use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PySequence, PyTuple};
 
@@ -53,13 +52,6 @@ value_class! {
                 segments: segments.map_or_else(|| Ok(Vec::new()), planned_segments)?,
             }))
         }
-
-        fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-            let Split { start_offset, end_offset, start_time, end_time, size, .. } = self.0;
-            let (aborted, segments) = (self.aborted(), self.segments());
-            let arguments = (self.path(), start_offset, end_offset, start_time, end_time, size, aborted, segments);
-            (py.get_type::<Self>(), arguments).into_bound_py_any(py)
-        }
     }
 }
 
@@ -83,11 +75,6 @@ value_class! {
                 first_batch_crc: optional("first_batch_crc", first_batch_crc, crc)?,
                 is_last: is_last.or("is_last", false, flag)?,
             }))
-        }
-
-        fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-            let PlannedSegment { base_offset, size, first_batch_crc, is_last } = self.0;
-            (py.get_type::<Self>(), (base_offset, size, first_batch_crc, is_last)).into_bound_py_any(py)
         }
     }
 }

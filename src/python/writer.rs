@@ -368,9 +368,14 @@ impl PyLogWriter {
     }
 
     #[doc = stub_doc!(LogWriter.apply_retention)]
-    #[pyo3(signature = (now=None))]
-    fn apply_retention(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<PyRetentionPlan> {
-        let now = optional("now", now, arguments::time)?;
+    #[pyo3(signature = (now=None, *, tz=None))]
+    fn apply_retention(
+        &self,
+        py: Python<'_>,
+        now: Option<&Bound<'_, PyAny>>,
+        tz: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyRetentionPlan> {
+        let now = arguments::optional_time("now", now, tz)?;
         Ok(self
             .remove_with(py, Call::without_appends("apply_retention"), |writer| writer.apply_retention(now))?
             .into())
@@ -395,8 +400,8 @@ impl PyLogWriter {
 
     #[doc = stub_doc!(LogWriter.compact)]
     #[pyo3(
-        signature = (now=None, dedupe_buffer_bytes=None, threads=LEFT_OUT),
-        text_signature = "($self, now=None, dedupe_buffer_bytes=None, threads=1)"
+        signature = (now=None, dedupe_buffer_bytes=None, threads=LEFT_OUT, *, tz=None),
+        text_signature = "($self, now=None, dedupe_buffer_bytes=None, threads=1, *, tz=None)"
     )]
     fn compact(
         &self,
@@ -404,8 +409,9 @@ impl PyLogWriter {
         now: Option<&Bound<'_, PyAny>>,
         dedupe_buffer_bytes: Option<&Bound<'_, PyAny>>,
         threads: Defaulted<'_, '_>,
+        tz: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyCompaction> {
-        let options = compaction::options_of(now, dedupe_buffer_bytes, threads)?;
+        let options = compaction::options_of(now, tz, dedupe_buffer_bytes, threads)?;
         Ok(self.remove_with(py, Call::without_appends("compact"), |writer| writer.compact(&options))?.into())
     }
 

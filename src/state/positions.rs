@@ -59,6 +59,7 @@ impl Default for LastCommit {
 
 /// What was committed under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 pub struct CommittedOffset {
     /// The offset of the next record to process.
     pub offset: i64,

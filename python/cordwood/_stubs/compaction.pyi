@@ -2,7 +2,7 @@
 
 from typing import Literal, final
 
-from cordwood._stubs.arguments import Settings, Time
+from cordwood._stubs.arguments import Settings, Time, Zone
 from cordwood._stubs.log import Log
 
 @final
@@ -84,6 +84,8 @@ def plan_compaction(
     now: Time | None = None,
     dedupe_buffer_bytes: int | None = None,
     threads: int = 1,
+    *,
+    tz: Zone | None = None,
 ) -> Compaction:
     """Return what `LogWriter.compact` would do to a log with these settings. Nothing is changed.
 

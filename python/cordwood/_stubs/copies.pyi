@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Literal, final
 
-from cordwood._stubs.arguments import FilePath, Time
+from cordwood._stubs.arguments import FilePath, Time, Zone
 from cordwood._stubs.scan import DamagedRange
 
 @final
@@ -80,6 +80,7 @@ def copy(
     hard_links: bool = False,
     topics: Sequence[str] | None = None,
     progress: Callable[[int, int], object] | None = None,
+    tz: Zone | None = None,
 ) -> CopyReport:
     """Copy a partition, a range of it, or the partitions of a data directory.
 
@@ -101,8 +102,9 @@ def copy(
     `source` is a partition directory or a data directory; nothing in it is changed. `destination` does not exist or is
     empty; its parent exists. Without `start_offset` (inclusive) all segments are copied, with the records below the log
     start offset; `end_offset` is exclusive. With `start_time` (inclusive) or `end_time` (exclusive) all batches from
-    the first to the last one with a record in that range are copied; with `end_time` the source is read to its end,
-    because late records belong to the range. A transaction whose marker is after the range is open in the copy.
+    the first to the last one with a record in that range are copied (`tz`: the time zone of texts without one); with
+    `end_time` the source is read to its end, because late records belong to the range. A transaction whose marker is
+    after the range is open in the copy.
 
     With `on_damage="skip"` (or `"report"`) damage is left out and listed in `damaged_ranges`; otherwise it is an error.
 

@@ -5,7 +5,7 @@ from typing import final
 
 import pyarrow as pa
 
-from cordwood._stubs.arguments import FilePath, Time
+from cordwood._stubs.arguments import FilePath, Time, Zone
 
 @final
 class Dump:
@@ -41,6 +41,8 @@ class Dump:
         end_offset: int | None = None,
         start_time: Time | None = None,
         end_time: Time | None = None,
+        *,
+        tz: Zone | None = None,
     ) -> DumpRows:
         """Return what the dump shows of the `.log` and `.checkpoint` files as columns, from the first file on.
 
@@ -53,7 +55,7 @@ class Dump:
         Numbers are as stored; timestamps are in milliseconds, -1 if there is none.
 
         The ranges are half-open and select records, or the batches that overlap with the offsets and whose
-        `max_timestamp` is in the time range. Needs pyarrow.
+        `max_timestamp` is in the time range. *tz*: the time zone of texts without one. Needs pyarrow.
 
         >>> log = "tests/golden/01-small/tickets-0/00000000000000000000.log"
         >>> [batch] = cw.dump(log).rows(start_offset=10, end_offset=12)

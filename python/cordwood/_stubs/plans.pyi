@@ -2,7 +2,7 @@
 
 from typing import Literal, final
 
-from cordwood._stubs.arguments import Settings, Time
+from cordwood._stubs.arguments import Settings, Time, Zone
 from cordwood._stubs.log import Log
 
 @final
@@ -157,13 +157,15 @@ class RetentionPlan:
     def rolls(self) -> bool:
         """Whether all segments are deleted: a new one is created first."""
 
-def plan_retention(log: Log, config: Settings | None = None, now: Time | None = None) -> RetentionPlan:
+def plan_retention(
+    log: Log, config: Settings | None = None, now: Time | None = None, *, tz: Zone | None = None
+) -> RetentionPlan:
     """Return what `LogWriter.apply_retention` would delete from a log with these settings. Nothing is changed.
 
     Deletion goes from the oldest segment on: segments below the log start offset; if `cleanup.policy` has `delete`,
     then segments while the log stays at least `retention.bytes` large, then segments whose `largest_timestamp` is more
     than `retention.ms` before *now*. A last segment without a batch stays. *config*: by default as that of `LogWriter`.
-    *now*: as the times of `Log.scan`; by default the present time.
+    *now*, *tz*: as the times of `Log.scan`; by default the present time.
 
     *Errors*: `ConfigError` if the settings have no `cleanup_policy` but the default, and the log is compacted
     (`Log.is_compacted`); `CorruptLogError` if a timestamp that decides is in a damaged range.

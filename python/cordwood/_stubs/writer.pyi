@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Self, final
 
-from cordwood._stubs.arguments import ArrowStream, Bytes, FilePath, Headers, Settings, Time
+from cordwood._stubs.arguments import ArrowStream, Bytes, FilePath, Headers, Settings, Time, Zone
 from cordwood._stubs.compaction import Compaction
 from cordwood._stubs.copies import CopyReport
 from cordwood._stubs.log import Log
@@ -358,15 +358,22 @@ class LogWriter:
         it uses the space that the writer holds in reserve; without that, it is an `OSError`, and nothing has changed.
         *Source*: Kafka `UnifiedLog.maybeIncrementLogStartOffset`.
         """
-    def apply_retention(self, now: Time | None = None) -> RetentionPlan:
+    def apply_retention(self, now: Time | None = None, *, tz: Zone | None = None) -> RetentionPlan:
         """Delete the segments that `retention.ms` and `retention.bytes` allow to delete. Return which.
 
-        *now*: as the times of `Log.scan`; by default the present time. `plan_retention` returns the same and deletes
-        nothing. On a full disk as `delete_before`. *Errors*: `ConfigError` if the `LogConfig` was made without a
-        `cleanup_policy`, and the log is compacted (`Log.is_compacted`).
+        *now*, *tz*: as the times of `Log.scan`; by default the present time. `plan_retention` returns the same and
+        deletes nothing. On a full disk as `delete_before`. *Errors*: `ConfigError` if the `LogConfig` was made without
+        a `cleanup_policy`, and the log is compacted (`Log.is_compacted`).
         *Source*: Kafka `UnifiedLog.deleteOldSegments`.
         """
-    def compact(self, now: Time | None = None, dedupe_buffer_bytes: int | None = None, threads: int = 1) -> Compaction:
+    def compact(
+        self,
+        now: Time | None = None,
+        dedupe_buffer_bytes: int | None = None,
+        threads: int = 1,
+        *,
+        tz: Zone | None = None,
+    ) -> Compaction:
         """Compact the log, if that is due: keep only the last record of each key. Return what was done.
 
         One pass over the segments before the active one: records are removed of which a later committed record has the
@@ -377,8 +384,8 @@ class LogWriter:
         `max.compaction.lag.ms`. Segments with records younger than `min.compaction.lag.ms` or of an open transaction
         are left out. `cleanup.policy` must have `compact`; `delete` is `apply_retention`'s.
 
-        *now*: as the times of `Log.scan`; by default the present time. *dedupe_buffer_bytes*: the memory for the keys
-        of a pass, 24 bytes for each of which nine tenths are used; by default 128 MiB, as Kafka's
+        *now*, *tz*: as the times of `Log.scan`; by default the present time. *dedupe_buffer_bytes*: the memory for the
+        keys of a pass, 24 bytes for each of which nine tenths are used; by default 128 MiB, as Kafka's
         `log.cleaner.dedupe.buffer.size`. A bit for each dirty offset takes up to 1/32 of it more. If there are more
         keys, the pass ends before the next one and `Compaction.is_complete` is `False`: call again. *threads*: the
         number of threads that decompress and compress batches, up to 256; they end with the call, and the files do not

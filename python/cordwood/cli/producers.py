@@ -1,13 +1,13 @@
-"""`cordwood producers`: what a log knows of each producer id."""
+"""`cordwood producers`: what logs know of each producer id."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cordwood import Log, ProducerState, classify
-from cordwood.cli.exit_codes import NothingFoundError, UsageError
-from cordwood.cli.path import parse_path
+from cordwood import CordwoodError, Log, ProducerState
+from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
+from cordwood.cli.selection import PartitionNumbers, Paths, Selection, Topics, selected
 from cordwood.cli.tables import time_in_words
 from cordwood.cli.terminal import Column, print_json, print_table
 from cordwood.quantities import several
@@ -37,30 +37,65 @@ _COLUMNS: list[Column] = [
 
 
 def producers(
-    path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
+    paths: Paths,
+    topics: Topics = None,
+    partitions: PartitionNumbers = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
-    """List the producer ids that a log knows, with their last batches and open transactions.
+    """List the producer ids that logs know, with their last batches and open transactions.
 
     \b
     cordwood producers /var/lib/kafka/orders-0
+    cordwood producers /var/lib/kafka --topic orders             in each of its partitions
     cordwood producers orders-0 --json | jq '.producers[] | select(.open_transaction != null)'
 
     They are those of the latest snapshot and of the batches after it, as a broker finds them when it opens the log.
     expires: when producer.id.expiration.ms, of which the default is a day, has passed since the last time. A broker
     forgets the producer at its next check after that. It is empty for a producer with an open transaction.
-    The exit code is 1 if there is none.
+    The exit code is 1 if there is none, or if a partition cannot be read.
     """  # noqa: D301
-    if classify(path).kind == "data_directory":
-        raise UsageError(f"{path} is a data directory: give the path of one partition in it")
+    selection = selected(paths, topics, partitions)
+    if selection.files is not None:
+        raise UsageError("the producers are those of whole partitions: give the partition directory, not .log files")
+    if not selection.is_single:
+        _of_each(selection, json=json)
+        return
+    [path] = selection.paths
     states = Log(path).producers
     if not states:
         raise NothingFoundError(f"{path}: no batch has a producer id")
     if json:
-        rows: list[dict[str, Any]] = [{name: getattr(state, name) for name in _FIELDS} for state in states]
-        print_json({"path": str(path.absolute()), "producers": rows})
+        print_json({"path": str(path.absolute()), "producers": _rows(states)})
     else:
         print_table(f"{path}: {several(len(states), 'producer id')}", _COLUMNS, [_cells(state) for state in states])
+
+
+def _of_each(selection: Selection, *, json: bool) -> None:
+    found: list[tuple[Path, list[ProducerState]]] = []
+    failed = [(path, error_in_words(error, "producers")) for path, error in selection.failed]
+    for path in selection.paths:
+        try:
+            found.append((path, Log(path).producers))
+        except (CordwoodError, OSError) as error:
+            failed.append((path, error_in_words(error, "producers")))
+    rows = [[path.absolute().name, *_cells(state)] for path, states in found for state in states]
+    if json:
+        errors = {"failed": [{"path": str(path), "error": reason} for path, reason in failed]} if failed else {}
+        logs = [{"path": str(path.absolute()), "producers": _rows(states)} for path, states in found]
+        print_json({"partitions": logs} | errors)
+    elif rows:
+        title = f"{several(len(rows), 'producer id')} in {several(len(found), 'partition')}"
+        print_table(title, [("partition", "left"), *_COLUMNS], rows)
+    for _, reason in failed:
+        say(reason)
+    if failed:
+        raise typer.Exit(FAILED)
+    if not rows:
+        raise NothingFoundError(f"no batch of {several(len(found), 'partition')} has a producer id")
+
+
+def _rows(states: list[ProducerState]) -> list[dict[str, Any]]:
+    return [{name: getattr(state, name) for name in _FIELDS} for state in states]
 
 
 def _cells(state: ProducerState) -> list[str]:

@@ -1,5 +1,6 @@
 """`cordwood trace`: show the pages of an index that a search reads."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -79,11 +80,12 @@ def _open(path: Path) -> OffsetIndex | TimeIndex:
 
 
 def _key(index: OffsetIndex | TimeIndex, text: str) -> int:
+    # "-2h" is a time, -1 a number below all times
+    if isinstance(index, TimeIndex) and not re.fullmatch(r"-\d+", text):
+        return parse_time("TARGET", text)
     try:
         return int(text)
     except ValueError:
-        if isinstance(index, TimeIndex):
-            return parse_time("TARGET", text)
         raise UsageError(f"{text!r} is not an offset") from None
 
 

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 /// The batches that were found in an image or in the files of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct CarveReport {
     /// The image, or the directory.
+    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
     pub path: PathBuf,
     /// The runs, by their first offset.
     pub runs: Vec<CarvedRun>,
@@ -20,6 +22,7 @@ pub struct CarveReport {
     /// Bytes that were searched.
     pub bytes_searched: u64,
     /// The directory with the carved partitions; `None` if nothing was written.
+    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
     pub destination: Option<PathBuf>,
 }
 
@@ -28,6 +31,7 @@ pub struct CarveReport {
 /// Every batch has a valid checksum. That a run belongs to one partition follows from positions and offsets only: see
 /// [`CarvedRun::confidence`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct CarvedRun {
     /// Where its batches are, in the order of their offsets.
@@ -51,7 +55,7 @@ pub struct CarvedRun {
     /// The formats of its batches: 0, 1, 2.
     pub magics: Vec<u8>,
     /// The names of the codecs.
-    pub codecs: Vec<&'static str>,
+    pub codecs: Vec<String>,
     /// The producer ids; the first 1,000 of them.
     pub producer_ids: Vec<i64>,
     /// The number of places at which offsets are missing.
@@ -60,14 +64,17 @@ pub struct CarvedRun {
     /// this one. The first 16 of them.
     pub conflicts: Vec<usize>,
     /// The partition directory with the run; `None` if nothing was written.
+    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
     pub directory: Option<PathBuf>,
 }
 
 /// A range of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct CarvedPiece {
     /// The image.
+    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
     pub file: PathBuf,
     /// The first byte, in bytes from the start of the image.
     pub start_position: u64,

@@ -146,7 +146,7 @@ fn carved(run: &Run, files: &[SystemFile]) -> CarvedRun {
         timestamps: facts.timestamps,
         leader_epochs: (facts.first_epoch, facts.last_epoch),
         magics: facts.magics.iter().copied().collect(),
-        codecs: facts.codecs.iter().copied().collect(),
+        codecs: facts.codecs.iter().map(ToString::to_string).collect(),
         producer_ids: facts.producer_ids.iter().copied().collect(),
         gaps: facts.gaps,
         conflicts: Vec::new(),

@@ -51,8 +51,10 @@ pub struct LoadOptions<'a> {
 /// Producer ids do not expire in it, because that depends on the time of the start. The topic id that a broker writes to a missing
 /// `partition.metadata` is not part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 pub struct KafkaLoad {
     /// The partition directory.
+    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
     pub path: PathBuf,
     /// Whether the broker takes the last shutdown for a clean one.
     pub closed_cleanly: bool,
@@ -80,6 +82,7 @@ pub struct KafkaLoad {
 
 /// The log after it was loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 pub struct LoadedLog {
     /// The lowest offset that can be read.
     pub log_start_offset: i64,
@@ -99,6 +102,7 @@ pub struct LoadedLog {
 
 /// A segment after it was loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 pub struct LoadedSegment {
     /// Its base offset.
     pub base_offset: i64,
@@ -114,6 +118,7 @@ pub struct LoadedSegment {
 
 /// A file of the directory, before and afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 pub struct LoadedFile {
     /// Its name.
     pub name: String,

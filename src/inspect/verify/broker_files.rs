@@ -58,7 +58,7 @@ pub(super) fn check(directory: &Directory, has_metadata: bool) -> Result<Vec<Fin
 }
 
 const NOT_NEEDED: Remedy =
-    Remedy::Manual("remove the file: the broker has its metadata in __cluster_metadata-0");
+    Remedy::manual("remove the file: the broker has its metadata in __cluster_metadata-0");
 
 /// Whether the log has a segment with bytes.
 fn has_records(log: &Directory) -> Result<bool> {
@@ -203,7 +203,7 @@ fn newest_snapshot(metadata: &Directory) -> Result<Option<Finding>> {
         Some(((end_offset, _), name)) => end_offset >= first && snapshot(metadata, name)?.is_none(),
         None => first == 0,
     };
-    Ok(Some(if is_continued { finding.with_remedy(Remedy::Manual(START_EARLIER)) } else { finding }))
+    Ok(Some(if is_continued { finding.with_remedy(Remedy::manual(START_EARLIER)) } else { finding }))
 }
 
 /// Files that a broker takes for snapshots of the metadata log by their suffix alone.

@@ -13,11 +13,11 @@ use crate::state::offset_checkpoint::{
 };
 
 const REMOVE_LINE: Remedy =
-    Remedy::Manual("remove the partition's line, and lower the count in the second line of the file by one");
+    Remedy::manual("remove the partition's line, and lower the count in the second line of the file by one");
 
 /// What to do about a checkpoint that cannot be read. Only log start offsets are nowhere else.
 fn remedy(name: &str) -> Remedy {
-    Remedy::Manual(match name {
+    Remedy::manual(match name {
         LOG_START_OFFSETS => {
             "restore the file from a copy, or write it again: a line 0, a line with the number of the lines after it, and a line of \
              topic, partition and log start offset for each partition whose first segment has deleted records; without its line a \

@@ -138,7 +138,7 @@ fn mismatch(
         let found = format!("epoch {} in the batch", run.epoch);
         // the epochs around the batch allow its own, so only another replica tells which of the two is wrong
         return Finding::new(Rule::LeaderEpochMismatch, log.path(), segment.path(), expected, found)
-            .with_remedy(Remedy::Manual(
+            .with_remedy(Remedy::manual(
                 "compare the batch with another replica: it or leader-epoch-checkpoint is wrong, and a repair would believe the batch",
             ))
             .at(run.position, run.end_position)

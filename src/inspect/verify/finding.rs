@@ -9,12 +9,14 @@ use crate::types::offsets_in_words;
 
 /// A place where a file breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 pub struct Finding {
     /// The rule.
     pub rule: Rule,
     /// How serious it is.
     pub severity: Severity,
     /// The file or directory.
+    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
     pub file: PathBuf,
     /// Bytes from the start of the file, inclusive; `None` if the finding is not about bytes of it.
     pub position: Option<u64>,
@@ -33,6 +35,7 @@ pub struct Finding {
     /// Whether a broker that has no other data directory does not start with it, or ends soon after.
     pub stops_broker: bool,
     /// The partition's directory, for the advice.
+    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
     partition: PathBuf,
     remedy: Remedy,
 }
@@ -107,12 +110,12 @@ impl Finding {
     /// What to do: a command, or a sentence; empty if there is nothing to do.
     pub fn advice(&self) -> String {
         let command = |name: &str, options| format!("cordwood {name} {} {options}", self.partition.display());
-        match self.remedy {
+        match &self.remedy {
             Remedy::Reindex => command("reindex", "--yes"),
             Remedy::Repair => command("repair", "--apply"),
             Remedy::Salvage => command("repair", "--policy salvage --apply"),
             Remedy::Recover => command("recover", "--yes"),
-            Remedy::Manual(sentence) => sentence.to_owned(),
+            Remedy::Manual(sentence) => sentence.clone().into_owned(),
             Remedy::Nothing => String::new(),
         }
     }
@@ -131,7 +134,7 @@ pub(super) fn agree_on_remedies(findings: &mut [Finding]) {
         match finding.remedy {
             Remedy::Reindex if is_damaged || is_unfinished => {
                 finding.remedy =
-                    Remedy::Manual("repair the log first, which makes the file again where it is needed");
+                    Remedy::manual("repair the log first, which makes the file again where it is needed");
             }
             Remedy::Repair | Remedy::Recover if is_damaged || is_short => finding.remedy = Remedy::Salvage,
             _ => {}

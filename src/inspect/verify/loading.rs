@@ -48,7 +48,7 @@ pub(super) fn check(log: &Log, known: &[Finding], interrupt: Interrupt) -> Resul
     Ok(Some(if is_mended { finding } else { finding.with_remedy(LOOK) }))
 }
 
-const LOOK: Remedy = Remedy::Manual(
+const LOOK: Remedy = Remedy::manual(
     "cordwood verify --as-kafka shows what a broker does before; restore the file from another replica",
 );
 

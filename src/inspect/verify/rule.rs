@@ -1,9 +1,11 @@
 //! The rules that are checked: for each its code, its severity, what Kafka does where it is broken, and what to do.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 pub enum Severity {
     /// No rule is broken; an operator may want to know it.
     Info,
@@ -31,7 +33,8 @@ impl fmt::Display for Severity {
 }
 
 /// What to do about a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 pub(super) enum Remedy {
     /// `cordwood reindex`: it refuses a log with damage.
     Reindex,
@@ -42,14 +45,22 @@ pub(super) enum Remedy {
     /// `cordwood recover`: the files of a writer of this library.
     Recover,
     /// Something that no command does.
-    Manual(&'static str),
+    Manual(Cow<'static, str>),
     Nothing,
+}
+
+impl Remedy {
+    /// Something that no command does.
+    pub(super) const fn manual(sentence: &'static str) -> Self {
+        Self::Manual(Cow::Borrowed(sentence))
+    }
 }
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $severity:ident, $remedy:expr, $kafka:literal;)+) => {
         /// A rule that a file breaks.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
         #[non_exhaustive]
         pub enum Rule {
             $($(#[$doc])* $name,)+
@@ -88,7 +99,7 @@ rules! {
         "after a clean stop: loads it; readers fail here, or skip the rest of the segment. \
          After a crash: cuts the segment here and deletes all segments after it";
     /// A batch in a format that this version does not support.
-    UnsupportedBatch = "unsupported_batch", Error, Remedy::Manual("verify it with a newer version of cordwood"),
+    UnsupportedBatch = "unsupported_batch", Error, Remedy::manual("verify it with a newer version of cordwood"),
         "reads it if its version supports the format";
     /// Bytes after the last whole batch of the log.
     TornTail = "torn_tail", Error, Remedy::Repair,
@@ -98,31 +109,31 @@ rules! {
         "after a clean stop: fails or ignores them. After a crash: cuts them off";
     /// The records of a batch whose checksum is right: their count, lengths, offsets, or compressed bytes are wrong.
     DamagedRecords = "damaged_records", Error,
-        Remedy::Manual("restore the segment from another replica, or copy the other records with cordwood cat --on-damage skip"),
+        Remedy::manual("restore the segment from another replica, or copy the other records with cordwood cat --on-damage skip"),
         "loads it, also after a crash: the checksum is right. Consumers and the cleaner fail at this batch";
     /// Records whose offsets do not ascend within their batch, or are above its last offset; the checksum is right.
     OffsetsOutOfPlace = "offsets_out_of_place", Warning,
-        Remedy::Manual("nothing is lost by a restart; produce the records again if consumers need all of them"),
+        Remedy::manual("nothing is lost by a restart; produce the records again if consumers need all of them"),
         "loads it; consumers return each record whose offset is above the one before it, and leave out the others";
     /// The largest timestamp in a batch's header is not that of its records.
     WrongMaxTimestamp = "wrong_max_timestamp", Warning,
-        Remedy::Manual("searches by time and retention are wrong for this batch; produce its records again if that matters"),
+        Remedy::manual("searches by time and retention are wrong for this batch; produce its records again if that matters"),
         "loads it, and uses the header's timestamp for searches by time and for retention";
     /// A `.log` of more than 2^31 - 1 bytes: positions in indexes have 32 bits.
-    SegmentTooLarge = "segment_too_large", Error, Remedy::Manual("copy the records with cordwood copy"),
+    SegmentTooLarge = "segment_too_large", Error, Remedy::manual("copy the records with cordwood copy"),
         "does not load the log";
     /// Offsets more than 2^31 - 1 above the base offset, to which no index can refer.
     OffsetsTooFar = "offsets_too_far", Info, Remedy::Recover,
         "after a clean stop: loads it. After a crash: splits the segment";
     /// Timestamps after the present time.
     FutureTimestamps = "future_timestamps", Info,
-        Remedy::Manual("retention by time keeps the segment until then; limit message.timestamp.after.max.ms"),
+        Remedy::manual("retention by time keeps the segment until then; limit message.timestamp.after.max.ms"),
         "loads it; retention by time does not delete the segment before that time";
     /// Offsets in no batch, between two batches or segments.
-    OffsetGap = "offset_gap", Error, Remedy::Manual("restore the missing segment or batches from another replica"),
+    OffsetGap = "offset_gap", Error, Remedy::manual("restore the missing segment or batches from another replica"),
         "loads it; readers continue after the gap without an error";
     /// Batches of a producer that contradict its open transaction.
-    TransactionsContradict = "transactions_contradict", Error, Remedy::Manual("copy the log up to there with cordwood copy"),
+    TransactionsContradict = "transactions_contradict", Error, Remedy::manual("copy the log up to there with cordwood copy"),
         "does not load the log when it reads these batches, as it does after a crash";
 
     /// No `.index`.
@@ -170,7 +181,7 @@ rules! {
     /// A producer snapshot as of an offset above the log end offset: if it names a record there, records were lost; otherwise it may be
     /// left over.
     SnapshotBeyondEnd = "snapshot_beyond_end", Error,
-        Remedy::Manual("restore the records after the log end from another replica"), "deletes it";
+        Remedy::manual("restore the records after the log end from another replica"), "deletes it";
     /// No producer snapshot, in a log with producers.
     SnapshotMissing = "snapshot_missing", Warning, Remedy::Reindex,
         "after a clean stop: takes the state of all producers as empty. After a crash: reads the whole log";
@@ -187,79 +198,79 @@ rules! {
         "does not compare them: a follower may truncate too much or too little";
     /// A checkpoint that cannot be read.
     CheckpointUnreadable = "checkpoint_unreadable", Error,
-        Remedy::Manual("restore the file from a copy"),
+        Remedy::manual("restore the file from a copy"),
         "takes the data directory offline, and ends if it has no other. A word in the place of a number: continues without the file";
     /// A recovery point above the log end offset: records were lost.
     RecoveryPointBeyondEnd = "recovery_point_beyond_end", Error,
-        Remedy::Manual("restore the records after the log end from another replica"),
+        Remedy::manual("restore the records after the log end from another replica"),
         "after a clean stop: loads the log as it is. After a crash: recovers nothing of this log below that offset";
     /// A log start offset above the log end offset.
     LogStartBeyondEnd = "log_start_beyond_end", Error,
-        Remedy::Manual(
+        Remedy::manual(
             "before a broker starts: remove the partition's line in log-start-offset-checkpoint, and lower the count in the second \
              line of the file by one",
         ),
         "deletes all segments of the partition, and starts it empty at that offset";
     /// A high watermark above the log end offset.
     HighWatermarkBeyondEnd = "high_watermark_beyond_end", Warning,
-        Remedy::Manual("restore the records after the log end from another replica"),
+        Remedy::manual("restore the records after the log end from another replica"),
         "lowers the high watermark to the log end offset";
     /// A `partition.metadata` without a valid topic id.
     PartitionMetadataUnreadable = "partition_metadata_unreadable", Error,
-        Remedy::Manual("restore the file from another replica of the partition"),
+        Remedy::manual("restore the file from another replica of the partition"),
         "does not load the partition";
     /// A partition without `partition.metadata`, in a data directory with the metadata of its cluster.
     PartitionMetadataMissing = "partition_metadata_missing", Error,
-        Remedy::Manual("restore the file from another replica of the partition before a broker starts"),
+        Remedy::manual("restore the file from another replica of the partition before a broker starts"),
         "takes the partition for a stray one: renames the directory to -stray, deletes it later, and creates an empty partition";
     /// A `partition.metadata` with another topic id than other partitions of the topic have, or with that of another topic.
     TopicIdMismatch = "topic_id_mismatch", Error,
-        Remedy::Manual("restore partition.metadata from another replica of the partition before a broker starts"),
+        Remedy::manual("restore partition.metadata from another replica of the partition before a broker starts"),
         "takes the partition for one of the topic with that id: if the broker has no such replica, renames the directory to -stray and \
          deletes it later; otherwise refuses to lead or follow it";
     /// A `meta.properties` that cannot be read.
     MetaPropertiesUnreadable = "meta_properties_unreadable", Error,
-        Remedy::Manual(
+        Remedy::manual(
             "write the file again: version=1, and the broker's cluster.id, node.id and the directory.id of this directory, which \
              the table partitions of cordwood metadata has; without it no partition there gets a leader",
         ),
         "does not start, or takes the data directory offline";
     /// A `quorum-state` that cannot be read.
     QuorumStateUnreadable = "quorum_state_unreadable", Error,
-        Remedy::Manual("remove the file: the broker elects again, from the epoch in __cluster_metadata-0"), "does not start";
+        Remedy::manual("remove the file: the broker elects again, from the epoch in __cluster_metadata-0"), "does not start";
     /// A newest snapshot of the cluster's metadata, or a `bootstrap.checkpoint`, that a broker cannot read whole.
     MetadataSnapshotDamaged = "metadata_snapshot_damaged", Error,
-        Remedy::Manual("restore the file from another controller, or from a copy"), "does not start";
+        Remedy::manual("restore the file from another controller, or from a copy"), "does not start";
     /// A data directory of a broker without the metadata log of the cluster.
     ClusterMetadataMissing = "cluster_metadata_missing", Warning,
-        Remedy::Manual("restore the directory from a copy, unless another data directory of the broker has it"),
+        Remedy::manual("restore the directory from a copy, unless another data directory of the broker has it"),
         "starts as an empty cluster: renames the directories of all partitions to -stray, and deletes them later";
 
     /// A `.cordwood.*` file that cannot be read.
     WriterFileUnreadable = "writer_file_unreadable", Warning, Remedy::Recover, "ignores the file";
     /// A position of a consumer (`.cordwood.positions/`) that cannot be read.
     PositionUnreadable = "position_unreadable", Warning,
-        Remedy::Manual("commit the consumer's offset again, or remove the file"), "ignores the directory";
+        Remedy::manual("commit the consumer's offset again, or remove the file"), "ignores the directory";
     /// The file of the names of producers, or of the producers without records in the log, cannot be read.
     ProducerNamesUnreadable = "producer_names_unreadable", Warning,
-        Remedy::Manual("remove the file: named producers that it is needed for then begin again at sequence 0"),
+        Remedy::manual("remove the file: named producers that it is needed for then begin again at sequence 0"),
         "ignores the file";
     /// A log that ends below the offset up to which a writer synced it.
     LostEnd = "lost_end", Error,
-        Remedy::Manual("restore the records after the log end from a copy, or continue without them: cordwood repair with --policy salvage"),
+        Remedy::manual("restore the records after the log end from a copy, or continue without them: cordwood repair with --policy salvage"),
         "ignores the file";
     /// Segments that are missing or have another size than when the writer closed the log.
     NotAsClosed = "not_as_closed", Error,
-        Remedy::Manual("restore the segment from a copy, or continue without it: cordwood repair with --policy salvage"),
+        Remedy::manual("restore the segment from a copy, or continue without it: cordwood repair with --policy salvage"),
         "ignores the file";
     /// A log whose first segments are missing: a writer stores the log start offset before it deletes segments, and raises the start of the
     /// first leader epoch, as a broker does.
     LostStart = "lost_start", Error,
-        Remedy::Manual("restore the first segments from a copy, or continue without them: cordwood repair with --policy salvage"),
+        Remedy::manual("restore the first segments from a copy, or continue without them: cordwood repair with --policy salvage"),
         "starts the log at its first segment";
     /// A log whose start is below its first segment, by its leader epochs and by `log-start-offset-checkpoint`.
     RemoteStart = "remote_start", Warning,
-        Remedy::Manual(
+        Remedy::manual(
             "of a topic with remote.storage.enable=true, nothing: its start is in remote storage; otherwise restore the first segments \
              from a copy",
         ),
@@ -267,7 +278,7 @@ rules! {
     /// A truncation that was interrupted.
     TruncationInterrupted = "truncation_interrupted", Warning, Remedy::Recover, "ignores the file";
     /// Bytes that a recovery has cut off.
-    Quarantined = "quarantined", Info, Remedy::Manual("look at the bytes, then remove the directory"), "ignores the directory";
+    Quarantined = "quarantined", Info, Remedy::manual("look at the bytes, then remove the directory"), "ignores the directory";
 
     /// A replacement of segments that was committed, but not renamed.
     ReplacementCommitted = "replacement_committed", Warning, Remedy::Repair,
@@ -276,21 +287,21 @@ rules! {
     ReplacementUncommitted = "replacement_uncommitted", Warning, Remedy::Repair, "deletes the file";
     /// A copy that is not complete.
     UnfinishedCopy = "unfinished_copy", Error,
-        Remedy::Manual("run the copy again, which continues it, or remove the directory"),
+        Remedy::manual("run the copy again, which continues it, or remove the directory"),
         "until its segments are complete: deletes its files, and creates an empty log. After that: loads it";
     /// A file that is being deleted.
     DeletedFile = "deleted_file", Info, Remedy::Nothing, "deletes it";
     /// A file with a name that Kafka does not know.
     ForeignFile = "foreign_file", Info, Remedy::Nothing, "ignores it";
     /// A file with the suffix of a segment and a name that is no offset of 20 digits.
-    ForeignSegmentName = "foreign_segment_name", Error, Remedy::Manual("move it out of the directory"),
+    ForeignSegmentName = "foreign_segment_name", Error, Remedy::manual("move it out of the directory"),
         "does not load the log, or takes the file for a segment";
     /// A segment file that is not a regular file.
-    NotAFile = "not_a_file", Error, Remedy::Manual("move it out of the directory"),
+    NotAFile = "not_a_file", Error, Remedy::manual("move it out of the directory"),
         "ignores a directory, and hangs or fails at anything else";
     /// A directory in a data directory that is not a partition's.
     ForeignDirectory = "foreign_directory", Error,
-        Remedy::Manual(
+        Remedy::manual(
             "move it out of the data directory; what belongs to a file system stays: make a directory beside it the data directory, \
              with all other files in it",
         ),
@@ -298,13 +309,13 @@ rules! {
     /// A partition that a broker cannot load after a clean stop.
     LoadFails = "load_fails", Error, Remedy::Repair, "does not start, or takes the data directory offline";
     /// A partition without a segment that had records.
-    NoSegment = "no_segment", Error, Remedy::Manual("restore the segments from another replica"),
+    NoSegment = "no_segment", Error, Remedy::manual("restore the segments from another replica"),
         "creates an empty log";
     /// A file that cannot be read.
-    Unreadable = "unreadable", Error, Remedy::Manual("check the disk and the permissions"),
+    Unreadable = "unreadable", Error, Remedy::manual("check the disk and the permissions"),
         "takes the data directory offline, or deletes what it cannot read when it recovers";
     /// A file that was changed, replaced or removed during the verification.
-    Changed = "changed", Warning, Remedy::Manual("verify it again"), "nothing: a broker or a writer has changed it";
+    Changed = "changed", Warning, Remedy::manual("verify it again"), "nothing: a broker or a writer has changed it";
     /// Findings of one file that were left out because there are too many.
     FindingsLeftOut = "findings_left_out", Error, Remedy::Nothing, "as with the findings before it";
 }

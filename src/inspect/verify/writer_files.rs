@@ -50,7 +50,7 @@ impl WriterFiles {
                     // unlike the others, this file is needed
                     finding
                         .with_severity(Severity::Error)
-                        .with_remedy(Remedy::Manual("restore the file, or remove it"))
+                        .with_remedy(Remedy::manual("restore the file, or remove it"))
                 });
                 found.findings.extend(unreadable);
             }

@@ -124,6 +124,40 @@ def test_the_command_lists_the_producers(tmp_path: Path, command: Command) -> No
     assert (code, "no batch has a producer id" in error) == (1, True)
 
 
+def test_the_command_lists_the_producers_of_several_partitions(tmp_path: Path, command: Command) -> None:
+    parts = [corpus.partition(case) for case in ("11-transactions", "10-idempotent")]
+    expected = [
+        {"path": str(part.path), "producers": [fields(state) for state in cw.Log(part.path).producers]}
+        for part in parts
+    ]
+    code, out, error = command("producers", *(part.path for part in parts), "--json")
+    assert (code, error) == (0, "")
+    assert json.loads(out) == {"partitions": expected}
+    code, out, _ = command("producers", *(part.path for part in parts))
+    assert code == 0
+    assert all(f"{part.name} " in out for part in parts)
+    # a data directory: with one partition that cannot be read
+    data = tmp_path / "data"
+    shutil.copytree(corpus.GOLDEN / "16-data-dir", data)
+    with cw.LogWriter(data / "orders-1") as writer:
+        appended = writer.producer("import").append("v")
+    code, out, error = command("producers", data, "--topic", "orders", "--json")
+    assert (code, error) == (0, "")
+    [found] = json.loads(out)["partitions"]
+    assert [state["last_offset"] for state in found["producers"]] == [appended.last_offset]
+    count = sum(len(cw.Log(data / name).producers) for name in ("cities-1", "orders-1"))
+    code, out, error = command("producers", data, "--partition", 1)
+    assert (code, f"{count} producer ids in 2 partitions" in out) == (0, True)
+    shutil.copytree(parts[0].path, data / "lost-0", ignore=shutil.ignore_patterns("*.log"))
+    code, out, error = command("producers", data, "--json")
+    assert (code, "lost-0" in error) == (1, True)
+    assert [failed["path"] for failed in json.loads(out)["failed"]] == [str(data / "lost-0")]
+    code, _, error = command("producers", corpus.partition("01-plain").path, corpus.partition("01-small").path)
+    assert (code, "no batch of 2 partitions has a producer id" in error) == (1, True)
+    code, _, error = command("producers", next(parts[0].path.glob("*.log")))
+    assert (code, "give the partition directory" in error) == (2, True)
+
+
 def test_a_producer_expires_when_the_documentation_says(tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     with cw.LogWriter(path, producer_id_expiration_ms=1000) as writer:

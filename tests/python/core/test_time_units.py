@@ -61,6 +61,34 @@ def test_times_in_ms_and_numbers_of_no_time_are_taken_as_they_are() -> None:
         log.offsets_for_times(stamps)
 
 
+@pytest.mark.parametrize("number", [*(number for number, _, _ in OTHERS), 0, -1, -MS * 1000, MS, 2**63 - 1, -(2**63)])
+def test_an_index_is_searched_for_any_number(number: int) -> None:
+    # the look-ups of files are Kafka's, which know no units
+    with cw.TimeIndex(PLAIN / f"{0:020d}.timeindex") as index:
+        entries = list(index)
+        below = [n for n, entry in enumerate(entries) if entry.timestamp <= number]
+        above = [n for n, entry in enumerate(entries) if entry.timestamp >= number]
+        found = index.lookup(number)
+        if below:
+            assert found == entries[below[-1]]
+        else:
+            assert (found.timestamp, found.offset) == (-1, index.base_offset)
+        if number != entries[0].timestamp:
+            assert index.slot_range(number) == (below[-1] if below else -1, above[0] if above else -1)
+        pages = -(-len(entries) * index.entry_size // 4096)
+        assert set(index.trace(number)) <= set(range(pages))
+
+
+def test_the_target_of_a_trace_has_a_unit(command: Command) -> None:
+    index = PLAIN / f"{0:020d}.timeindex"
+    number, unit, suffix = OTHERS[0]
+    code, out, error = command("trace", index, number)
+    assert (code, out) == (2, "")
+    assert f"TARGET: expected milliseconds since the epoch, or a unit: in {unit} it is {number}{suffix}" in error
+    for target in (f"{number}{suffix}", f"{number}ms", MS):
+        assert command("trace", index, target)[0] == 0
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [("1s", 1000), ("1500us", 2), ("1500000ns", 2), ("0ms", 0), ("1700000012s", 1_700_000_012_000)],

@@ -39,6 +39,39 @@ def test_a_time_may_be_a_string(text: str, tmp_path: Path) -> None:
         assert index.lookup(text) == index.lookup(MS)
 
 
+def test_a_text_without_a_zone_is_in_the_zone_of_the_call(tmp_path: Path) -> None:
+    local: dict[str, Any] = {"tz": "Europe/Berlin"}
+    for number, given in enumerate(({"start_time": "2023-11-14T23:13:20.250", **local}, {"start_time": MS})):
+        cw.copy(PLAIN, tmp_path / f"copied-{number}", **given)
+        dumped = cw.dump(min(PLAIN.glob("*.log")), deep_iteration=True)
+        (tmp_path / f"{number}").write_text(repr([batch.to_pylist() for batch in dumped.rows(**given)]))
+    assert cw.diff(tmp_path / "copied-0", tmp_path / "copied-1").is_same
+    starts = [[segment.base_offset for segment in cw.Log(tmp_path / f"copied-{n}").segments] for n in range(2)]
+    assert starts[0] == starts[1]
+    assert (tmp_path / "0").read_text() == (tmp_path / "1").read_text()
+    # records of 10:00 in Berlin are deleted when they are more than an hour old
+    config = cw.LogConfig(cleanup_policy="compact,delete", retention_ms=3_600_000, segment_bytes=200)
+    with (
+        cw.LogWriter(tmp_path / "orders-0", config=config) as writer,
+        cw.LogWriter(tmp_path / "orders-1", config=config) as other,
+    ):
+        for _ in range(3):
+            writer.append(b"v" * 100, key=b"k", timestamp="2024-05-01T08:00Z")
+            other.append(b"v" * 100, key=b"k", timestamp="2024-05-01T08:00Z")
+        log = cw.Log(writer.path)
+        for now, count in (("2024-05-01T11:00", 0), ("2024-05-01T11:00:00.001", 3)):
+            assert len(cw.plan_retention(log, config, now, **local).segments) == count
+            with pytest.raises(cw.ConfigError, match="a time with a time zone"):
+                cw.plan_retention(log, config, now)
+        assert cw.plan_compaction(log, config, "2024-05-01T11:00", **local).keys == 1
+        assert other.compact("2024-05-01T11:00", **local).is_due
+        assert writer.apply_retention("2024-05-01T11:00", **local).segments == []
+        assert len(writer.apply_retention("2024-05-01T11:00:00.001", **local).segments) == 3
+        for call in (writer.apply_retention, writer.compact):
+            with pytest.raises(cw.ConfigError, match=r"^tz: expected the name of a time zone"):
+                call(tz="Europe/Nowhere")
+
+
 def test_a_date_is_midnight_in_utc() -> None:
     assert cw.Record(b"", timestamp="2024-05-01").timestamp == datetime(2024, 5, 1, tzinfo=UTC).timestamp() * 1000
 

@@ -13,6 +13,7 @@ import uuid
 from pathlib import Path
 
 import commands
+import corpus
 import pytest
 from corpus import GOLDEN
 
@@ -223,6 +224,9 @@ def test_the_settings_that_a_broker_wrote(tmp_path: Path) -> None:
         properties = config_of(directory / f"{topic}-0").to_properties()
         stored = {row["name"]: row["value"] for row in rows if row["resource"] == topic}
         assert {name: properties[name] for name in stored} == stored
+        # with which the topics were created
+        given = corpus.cases()["16-data-dir"]["settings"].get(topic, {})
+        assert {name: properties[name] for name in given} == given
     assert config_of(directory / "rivers.compact-0").cleanup_policy == "compact"
     assert cw.LogConfig.from_metadata(directory / "nothing-0") is None
     assert cw.LogConfig.from_metadata(directory / "__cluster_metadata-0") is None

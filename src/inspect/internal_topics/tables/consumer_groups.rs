@@ -17,7 +17,7 @@ use super::table::{Row, Table};
 use super::topic_logs::{TableOptions, TopicLogs};
 use crate::error::Result;
 
-static COLUMNS: Struct = Struct::shared(
+pub(super) static COLUMNS: Struct = Struct::shared(
     "consumer_groups",
     &[
         field("group", Text),

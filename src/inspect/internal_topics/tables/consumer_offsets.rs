@@ -15,7 +15,7 @@ use crate::dir::LogDir;
 use crate::error::{Error, NotFound, Result};
 use crate::log::Log;
 
-static COLUMNS: Struct = Struct::shared(
+pub(super) static COLUMNS: Struct = Struct::shared(
     "consumer_offsets",
     &[
         field("group", Text),

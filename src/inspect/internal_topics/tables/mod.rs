@@ -9,6 +9,8 @@ mod errors;
 mod group_replay;
 mod members;
 mod open_transactions;
+#[cfg(feature = "python")]
+mod stored;
 mod table;
 mod topic_logs;
 mod transactions;

@@ -18,7 +18,7 @@ use crate::fs::names::PartitionName;
 use crate::log::{Log, OnDamage, ScanOptions, ScanStep};
 use crate::record::BatchHeader;
 
-static COLUMNS: Struct = Struct::shared(
+pub(super) static COLUMNS: Struct = Struct::shared(
     "open_transactions",
     &[
         field("topic", Text),

@@ -13,11 +13,11 @@ const BATCH_BYTES: usize = 16 << 20;
 const BATCH_ROWS: usize = 65_536;
 
 /// A table of an internal topic, in memory. Columns are nullable.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    columns: &'static Struct,
-    rows: Vec<Message<'static>>,
-    damaged_ranges: Vec<DamagedRange>,
+    pub(super) columns: &'static Struct,
+    pub(super) rows: Vec<Message<'static>>,
+    pub(super) damaged_ranges: Vec<DamagedRange>,
 }
 
 /// A row under construction: its values in the order of the columns.

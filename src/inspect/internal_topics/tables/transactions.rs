@@ -18,7 +18,7 @@ use crate::log::OnDamage;
 static PARTITIONS: Struct =
     Struct::shared("partitions", &[field("topic", Text), field("partitions", Array(&Int32))]);
 
-static COLUMNS: Struct = Struct::shared(
+pub(super) static COLUMNS: Struct = Struct::shared(
     "transactions",
     &[
         field("transactional_id", Text),

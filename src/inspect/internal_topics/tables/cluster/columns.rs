@@ -85,6 +85,24 @@ static DELEGATION_TOKENS: Struct = Struct::shared(
     ],
 );
 
+/// The columns of all tables of this module.
+#[cfg(feature = "python")]
+pub(in super::super) static COLUMNS: [&Struct; 13] = [
+    &TOPICS,
+    &PARTITIONS,
+    &REGISTER_BROKER_RECORD,
+    &REGISTER_CONTROLLER_RECORD,
+    &CONFIGS,
+    &FEATURES,
+    &ACLS,
+    &CLIENT_QUOTAS,
+    &SCRAM_CREDENTIALS,
+    &DELEGATION_TOKENS,
+    &PRODUCER_IDS,
+    &ERRORS,
+    &super::records::COLUMNS,
+];
+
 /// The name of the default entity of a quota.
 const DEFAULT_ENTITY: &str = "<default>";
 

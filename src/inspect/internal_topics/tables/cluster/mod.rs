@@ -18,6 +18,8 @@ use super::topic_logs::{Entry, TableOptions, TopicLogs, damage_text, for_each_of
 use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::log::{DamagedRange, Log, OnDamage};
+#[cfg(feature = "python")]
+pub(super) use columns::COLUMNS;
 pub use records::metadata_records;
 pub(crate) use settings::undamaged_topic_settings;
 pub use settings::{TopicSettings, is_topic_compacted, topic_settings};
@@ -30,11 +32,13 @@ const CLUSTER_METADATA: &str = "__cluster_metadata";
 static ERRORS: Struct = Struct::shared("errors", &[field("offset", Int64), field("error", Text)]);
 
 /// The metadata of a cluster as of an offset of its log.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
 pub struct ClusterMetadata {
     /// The exclusive end: every record below it is applied, except those of the errors.
     pub offset: i64,
     /// The file of the snapshot from which the replay began; `None` if it began with the log.
+    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
     pub snapshot: Option<std::path::PathBuf>,
     /// Topics: name, id, number of partitions, largest number of replicas.
     pub topics: Table,

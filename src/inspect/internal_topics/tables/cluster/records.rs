@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::log::OnDamage;
 use crate::record::{BatchHeader, RecordRef};
 
-static COLUMNS: Struct = Struct::shared(
+pub(super) static COLUMNS: Struct = Struct::shared(
     "metadata_records",
     &[
         field("offset", Int64),
