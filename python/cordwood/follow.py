@@ -453,6 +453,7 @@ class Follow:
             ):
                 found.append(record)
                 size += len(record.key or b"") + len(record.value or b"")
+                size += sum(len(name) + len(value or b"") for name, value in record.headers)
                 if size > _READ_EXPANDED_BYTES:
                     break
         except LogChangedError:
@@ -490,5 +491,8 @@ class FollowedBatches:
         return self
 
     async def __anext__(self) -> list[Record]:
-        """Return the records that are there; other tasks run while there is none."""
+        """Return the records that are there; other tasks run before, and while there is none."""
+        import asyncio  # noqa: PLC0415  (it takes longer to import than all else)
+
+        await asyncio.sleep(0)
         return self._follow._with_ready(await anext(self._follow))  # noqa: SLF001

@@ -354,7 +354,7 @@ impl Counter {
     }
 
     fn period(&self, period: Period, timestamp: i64) -> Option<LocalPeriod> {
-        if timestamp < 0 {
+        if timestamp == -1 {
             return None;
         }
         let utc_offset =

@@ -237,10 +237,10 @@ impl Log {
 pub(super) fn warn_of_gap_within(segment: &Segment, start: i64, batch: &Batch) {
     let end = batch.header.base_offset;
     segment.warn(&format!(
-        "{}: offsets {start} to {} are missing before position {}: unless the log is compacted, batches were lost. \
-         `verify` finds what else is wrong",
+        "{}: {} {} missing before position {}: unless the log is compacted, batches were lost. `verify` finds what else is wrong",
         segment.path().display(),
-        end - 1,
+        offsets_in_words(start, Some(end)),
+        is_or_are(start, end),
         batch.position,
     ));
 }

@@ -110,7 +110,7 @@ value_class! {
         position: u64,
         batch_base_offset: i64,
         leader_epoch: Option<i32>,
-        timestamp: Option<i64> = |place| Some(place.timestamp).filter(|timestamp| *timestamp >= 0),
+        timestamp: Option<i64> = |place| Some(place.timestamp).filter(|timestamp| *timestamp != -1),
     }
     more {
         key: Option<Vec<u8>>,

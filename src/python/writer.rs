@@ -161,7 +161,7 @@ impl PyLogWriter {
     #[doc = stub_doc!(LogWriter.last_stable_offset)]
     #[getter]
     fn last_stable_offset(&self, py: Python<'_>) -> PyResult<i64> {
-        self.with_writer(py, "last_stable_offset", |writer| Ok(writer.last_stable_offset()))
+        self.append_with(py, |appender| Ok(appender.last_stable_offset()))
     }
 
     #[doc = stub_doc!(LogWriter.durable_offset)]
@@ -172,13 +172,13 @@ impl PyLogWriter {
 
     #[doc = stub_doc!(LogWriter.metrics)]
     fn metrics(&self, py: Python<'_>) -> PyResult<PyWriterMetrics> {
-        self.with_writer(py, "metrics", |writer| Ok(writer.metrics())).map(Into::into)
+        self.append_with(py, |appender| Ok(appender.metrics())).map(Into::into)
     }
 
     #[doc = stub_doc!(LogWriter.producers)]
     #[getter]
     fn producers(&self, py: Python<'_>) -> PyResult<Vec<PyProducerState>> {
-        Ok(wrapped(&self.with_writer(py, "producers", |writer| Ok(writer.producers()))?))
+        Ok(wrapped(&self.append_with(py, |appender| Ok(appender.producers()))?))
     }
 
     #[doc = stub_doc!(LogWriter.leader_epochs)]

@@ -425,15 +425,19 @@ impl Walk {
         if position + length as u64 > self.bounds.end || !self.spend(V2_HEADER as u64) {
             return Ok(None);
         }
-        // charged before the header is read, which decompresses a wrapper
-        let is_old = self.log.read(position, PREFIX)?.get(PREFIX - 1).is_some_and(|magic| *magic < 2);
-        if is_old && !(self.fills_its_size(position, length)? && self.spend(MIN_WORK.max(length as u64))) {
+        // charged before the header is read, which decompresses a wrapper, and computes the checksum of a batch with more records than
+        // offsets
+        let start = self.log.read(position, V2_HEADER)?;
+        let is_old = start.get(PREFIX - 1).is_some_and(|magic| *magic < 2);
+        let is_charged = is_old || BatchHeader::size_to_prove(start).is_some();
+        let work = MIN_WORK.max(length as u64);
+        if is_old && !self.fills_its_size(position, length)? || is_charged && !self.spend(work) {
             return Ok(None);
         }
         let Ok(&header) = self.header_at(position)? else { return Ok(None) };
         let batch = Batch { position, header };
         let is_possible = header.base_offset >= low && header.last_offset < high;
-        if !is_possible || !(is_old || self.spend(length as u64)) || self.verify(&batch)?.is_err() {
+        if !is_possible || !(is_charged || self.spend(length as u64)) || self.verify(&batch)?.is_err() {
             return Ok(None);
         }
         Ok(Some(batch))

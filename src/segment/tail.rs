@@ -4,6 +4,8 @@
 //! starts at the last entry that the log confirms, verifies every batch after it, and accepts an end only if no valid
 //! batch follows.
 
+use std::time::{Duration, SystemTime};
+
 use super::damage::{Bounds, Damage};
 use super::identity::FileNow;
 use super::search::partition_point;
@@ -15,6 +17,9 @@ use crate::types::OffsetPosition;
 
 /// The maximum number of entries, from the last one, to compare with the log until one is confirmed.
 const MAX_TRIED_ENTRIES: usize = 16;
+
+/// The longest time that an append is assumed to take.
+const APPEND_TIME: Duration = Duration::from_secs(60);
 
 /// The end of a segment.
 #[derive(Debug, Clone)]
@@ -61,16 +66,19 @@ impl Segment {
         if is_in_progress { Ok(None) } else { self.torn_tail() }
     }
 
-    /// Whether bytes after the data may be an append in progress: a broker or a writer has the log open, or has changed the `.log` since
-    /// this segment was listed. A reader sees a batch in part while it is written.
+    /// Whether bytes after the data may be an append in progress: the `.log` was changed since this segment was listed, or within the
+    /// last minute by a broker or a writer that has the log open. A reader sees a batch in part while it is written.
     pub(crate) fn is_being_written(&self) -> Result<bool> {
         // in this order: an append is finished before its writer releases the lock
-        if self.open_files.directory.is_locked() {
-            return Ok(true);
-        }
+        let is_open = self.open_files.directory.is_locked();
         let known = self.identity()?;
         Ok(match self.file_now()? {
-            FileNow::Same(now) => (now.size, now.modified) != (known.size, known.modified),
+            FileNow::Same(now) => {
+                let is_recent = || {
+                    SystemTime::now().checked_sub(APPEND_TIME).is_none_or(|moment| !now.is_older_than(moment))
+                };
+                (now.size, now.modified) != (known.size, known.modified) || is_open && is_recent()
+            }
             FileNow::Gone | FileNow::Another => true,
         })
     }

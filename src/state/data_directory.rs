@@ -20,6 +20,9 @@ use crate::state::partition_metadata::PARTITION_METADATA;
 /// The file that a broker creates at a clean shutdown and removes at its next start.
 pub(crate) const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 
+/// The partition with the metadata of the cluster.
+pub(crate) const CLUSTER_METADATA: &str = "__cluster_metadata-0";
+
 /// A partition in a data directory.
 #[derive(Debug)]
 pub(crate) struct DataDirectory {

@@ -66,7 +66,7 @@ impl<E: Escapes> Cells for Csv<E> {
         match value {
             Value::Null => {}
             Value::Integer(number) => json::write_integer(out, number),
-            Value::Timestamp(milliseconds) => utc::write(out, milliseconds.cast_unsigned()),
+            Value::Timestamp(milliseconds) => utc::write(out, milliseconds),
             Value::LocalTimestamp(milliseconds, seconds) => utc::write_local(out, milliseconds, seconds),
             Value::Boolean(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
             Value::Text(text) => write_text::<E>(out, text),

@@ -95,7 +95,7 @@ impl<C: Cells> Rows<C> {
     #[inline]
     fn value<'a>(&self, column: Column, record: &RecordRef<'a>, origin: &Origin<'a>) -> Value<'a> {
         match column {
-            Column::Timestamp if record.timestamp >= 0 => {
+            Column::Timestamp if record.timestamp != -1 => {
                 let seconds = self.utc_offset.as_ref().and_then(|zone| zone.seconds(record.timestamp));
                 seconds.map_or(Value::Timestamp(record.timestamp), |seconds| {
                     Value::LocalTimestamp(record.timestamp, seconds)
@@ -116,7 +116,7 @@ fn value<'a>(column: Column, record: &RecordRef<'a>, origin: &Origin<'a>) -> Val
     };
     match column {
         Column::Offset => Value::Integer(record.offset),
-        Column::Timestamp if record.timestamp < 0 => Value::Null,
+        Column::Timestamp if record.timestamp == -1 => Value::Null,
         Column::Timestamp => Value::Timestamp(record.timestamp),
         Column::TimestampType => integer(record.timestamp_type.id().into()),
         Column::Key => record.key.map_or(Value::Null, Value::Bytes),

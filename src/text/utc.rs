@@ -1,24 +1,22 @@
 //! Times as text: `2023-11-14 22:13:20.000Z`, or with the offset of local time from UTC.
 
 /// Days from 0000-03-01 to 1970-01-01, in the Gregorian calendar.
-const DAYS_TO_EPOCH: u64 = 719_468;
+const DAYS_TO_EPOCH: i64 = 719_468;
 /// Milliseconds of a day.
-const DAY_MS: u64 = 86_400_000;
+const DAY_MS: i64 = 86_400_000;
 /// Days in 400 years.
-const DAYS_OF_ERA: u64 = 146_097;
+const DAYS_OF_ERA: i64 = 146_097;
 
-/// Writes milliseconds since the epoch. A year has four digits, from 10000 on more.
-pub(super) fn write(out: &mut Vec<u8>, milliseconds: u64) {
-    write_date_and_time(out, milliseconds / DAY_MS + DAYS_TO_EPOCH, milliseconds % DAY_MS);
+/// Writes milliseconds since the epoch. A year has four digits, from 10000 on more; one before the year 0, a minus sign.
+pub(super) fn write(out: &mut Vec<u8>, milliseconds: i64) {
+    write_date_and_time(out, milliseconds);
     out.push(b'Z');
 }
 
 /// Writes milliseconds since the epoch as local time that is `seconds` ahead of UTC: `2023-11-14 23:13:20.000+01:00`.
 pub(super) fn write_local(out: &mut Vec<u8>, milliseconds: i64, seconds: i32) {
     let local = milliseconds.saturating_add(i64::from(seconds) * 1000);
-    let (days, rest) = (local.div_euclid(DAY_MS.cast_signed()), local.rem_euclid(DAY_MS.cast_signed()));
-    // local time may be before the epoch
-    write_date_and_time(out, DAYS_TO_EPOCH.saturating_add_signed(days), rest.cast_unsigned());
+    write_date_and_time(out, local);
     out.push(if seconds < 0 { b'-' } else { b'+' });
     let seconds = u64::from(seconds.unsigned_abs());
     out.extend_from_slice(&two_digits(seconds / 3600));
@@ -30,10 +28,15 @@ pub(super) fn write_local(out: &mut Vec<u8>, milliseconds: i64, seconds: i32) {
     }
 }
 
-/// Writes a day since 0000-03-01 and the milliseconds since its midnight.
-fn write_date_and_time(out: &mut Vec<u8>, days: u64, milliseconds: u64) {
-    let (second, fraction) = (milliseconds / 1000, milliseconds % 1000);
-    let (year, month, day) = date(days);
+/// Writes milliseconds since 1970-01-01 00:00 on some clock.
+fn write_date_and_time(out: &mut Vec<u8>, milliseconds: i64) {
+    let of_day = milliseconds.rem_euclid(DAY_MS).cast_unsigned();
+    let (second, fraction) = (of_day / 1000, of_day % 1000);
+    let (year, month, day) = date(milliseconds.div_euclid(DAY_MS) + DAYS_TO_EPOCH);
+    if year < 0 {
+        out.push(b'-');
+    }
+    let year = year.unsigned_abs();
     if year < 10_000 {
         out.extend_from_slice(&two_digits(year / 100));
         out.extend_from_slice(&two_digits(year % 100));
@@ -54,14 +57,14 @@ fn write_date_and_time(out: &mut Vec<u8>, days: u64, milliseconds: u64) {
 }
 
 /// Year, month and day of a day since 0000-03-01. The year begins in March here, so that the leap day is its last.
-fn date(days: u64) -> (u64, u64, u64) {
-    let (era, day) = (days / DAYS_OF_ERA, days % DAYS_OF_ERA);
+fn date(days: i64) -> (i64, u64, u64) {
+    let (era, day) = (days.div_euclid(DAYS_OF_ERA), days.rem_euclid(DAYS_OF_ERA).cast_unsigned());
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
     // months of 31, 30, 31, 30, 31 days, which repeat: 153 days in five of them
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
-    let year = era * 400 + year;
+    let year = era * 400 + year.cast_signed();
     if month < 10 { (year, month + 3, day) } else { (year + 1, month - 9, day) }
 }
 
@@ -77,7 +80,7 @@ mod tests {
 
     use super::{DAYS_TO_EPOCH, date, write, write_local};
 
-    fn text(milliseconds: u64) -> String {
+    fn text(milliseconds: i64) -> String {
         let mut out = Vec::new();
         write(&mut out, milliseconds);
         String::from_utf8(out).unwrap()
@@ -115,7 +118,12 @@ mod tests {
             (253_402_300_800_000, "10000-01-01 00:00:00.000Z"),
             (971_890_963_199_999, "32767-12-31 23:59:59.999Z"),
             (971_890_963_200_000, "32768-01-01 00:00:00.000Z"),
-            (i64::MAX.cast_unsigned(), "292278994-08-17 07:12:55.807Z"),
+            (i64::MAX, "292278994-08-17 07:12:55.807Z"),
+            (-2, "1969-12-31 23:59:59.998Z"),
+            (-62_135_596_800_000, "0001-01-01 00:00:00.000Z"),
+            (-62_135_596_800_001, "0000-12-31 23:59:59.999Z"),
+            (-62_167_219_200_001, "-0001-12-31 23:59:59.999Z"),
+            (i64::MIN, "-292275055-05-16 16:47:04.192Z"),
         ] {
             assert_eq!(text(milliseconds), wanted);
         }
@@ -140,7 +148,7 @@ mod tests {
         #![proptest_config(crate::types::fixed_seed(2000))]
 
         #[test]
-        fn the_time_of_day_is_its_parts(days in 0u64..40_000, rest in 0u64..86_400_000) {
+        fn the_time_of_day_is_its_parts(days in 0i64..40_000, rest in 0i64..86_400_000) {
             let (year, month, day) = date(days + DAYS_TO_EPOCH);
             let (seconds, fraction) = (rest / 1000, rest % 1000);
             let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

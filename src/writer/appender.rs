@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::partition::Partition;
 use super::sessions::Holder;
-use super::{Appended, Shared};
+use super::{Appended, ProducerState, Shared, WriterMetrics};
 use crate::config::CompressionType;
 use crate::error::{Error, Result, SizeLimit};
 use crate::record::control::{ControlType, EndMarker};
@@ -117,6 +117,22 @@ impl Appender {
     /// The offset after the last record.
     pub fn log_end_offset(&self) -> i64 {
         self.shared.lock().ends.log_end_offset()
+    }
+
+    /// The last stable offset: [`LogWriter::last_stable_offset`](super::LogWriter::last_stable_offset).
+    pub fn last_stable_offset(&self) -> i64 {
+        self.shared.lock().last_stable_offset()
+    }
+
+    /// What the writer has done since it was opened.
+    pub fn metrics(&self) -> WriterMetrics {
+        let partition = self.shared.lock();
+        WriterMetrics { segments: partition.sealed.len() as u64 + 1, ..partition.metrics }
+    }
+
+    /// What the log knows of each producer id, by the ids.
+    pub fn producers(&self) -> Vec<ProducerState> {
+        self.shared.lock().producers.listed()
     }
 }
 

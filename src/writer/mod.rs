@@ -291,7 +291,7 @@ impl LogWriter {
     /// exclusive end for a committed reader, unless all records of that transaction were deleted: readers do not know it then, nor,
     /// perhaps, does the next opening. Damaged batches are left out. Kafka: `lastStableOffset`.
     pub fn last_stable_offset(&self) -> i64 {
-        self.shared.lock().last_stable_offset()
+        self.appender().last_stable_offset()
     }
 
     /// The durable offset: every record below it survives a power loss. Kafka: `recoveryPoint`.
@@ -301,13 +301,12 @@ impl LogWriter {
 
     /// What the writer has done since it was opened.
     pub fn metrics(&self) -> WriterMetrics {
-        let partition = self.shared.lock();
-        WriterMetrics { segments: partition.sealed.len() as u64 + 1, ..partition.metrics }
+        self.appender().metrics()
     }
 
     /// What the log knows of each producer id, by the ids.
     pub fn producers(&self) -> Vec<ProducerState> {
-        self.shared.lock().producers.listed()
+        self.appender().producers()
     }
 
     /// The history of leader epochs.

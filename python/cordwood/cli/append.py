@@ -24,6 +24,7 @@ from cordwood import (
 )
 from cordwood.cli.exit_codes import UsageError, say, sentence
 from cordwood.cli.formats import DAMAGE_COLUMN, OTHER_COLUMNS, RECORD_COLUMNS
+from cordwood.cli.moment import with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
@@ -79,9 +80,10 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
     """Append standard input to a log, one record per line, and print the offsets.
 
     The lines that a pipe contains at one time are one append. With --format jsonl a line is an object with value, key,
-    headers and timestamp (ms), as `cordwood cat` writes it. Values are text, or {"base64": "…"}. A timestamp of null
-    means no timestamp; a missing one means now. So the output of `cat` can be appended to another log. It contains
-    aborted records, unless `cat` has --isolation read_committed.
+    headers and timestamp, as `cordwood cat` writes it. Values are text, or {"base64": "…"}. A timestamp is a number of
+    ms, or a text such as 2024-05-01T10:00Z or 1714557600s; null means no timestamp, and a missing one means now. So the
+    output of `cat` can be appended to another log. It contains aborted records, unless `cat` has --isolation
+    read_committed.
 
     \b
     echo 'first line' | cordwood append greetings-0
@@ -270,15 +272,24 @@ def _record_of_json(line: bytes) -> Record:
         raise LineError(f"unknown fields {', '.join(unknown)}; expected value, key, headers and timestamp")
     if "value" not in fields:
         raise LineError("it has no field value (which may be null)")
-    timestamp = fields.get("timestamp", "now")
-    if timestamp is None:
-        timestamp = -1
-    elif timestamp == "now":
-        timestamp = None
-    elif isinstance(timestamp, bool) or not isinstance(timestamp, int):
-        raise LineError("timestamp: expected a number of milliseconds, or null")
     headers = _headers(fields.get("headers"))
-    return Record(_bytes(fields["value"], "value"), _bytes(fields.get("key"), "key"), headers, timestamp)
+    return Record(_bytes(fields["value"], "value"), _bytes(fields.get("key"), "key"), headers, _timestamp(fields))
+
+
+def _timestamp(fields: dict[str, Any]) -> int | str | None:
+    """Return the timestamp of a line. A number that looks like one of another unit is refused, unless it was stored."""
+    if "timestamp" not in fields:
+        return None
+    match fields["timestamp"]:
+        case None:
+            return -1
+        case str(text):
+            return text
+        case bool():
+            pass
+        case int(number):
+            return with_unit(number) if "offset" in fields and number >= 0 else number
+    raise LineError("timestamp: expected a number of milliseconds, a text such as 2024-05-01T10:00Z, or null")
 
 
 def _headers(given: object) -> list[tuple[bytes | str, bytes | str | None]]:

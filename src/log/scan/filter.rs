@@ -104,7 +104,9 @@ impl Filter {
     }
 }
 
-/// Whether all records of a batch have the same time, which is the largest: a header has no smallest one.
+/// Whether all records of a batch have the same time, which is the largest: a header has no smallest one. A broker stamps -1 as the
+/// largest of times below it.
 pub(super) fn has_one_time(header: &BatchHeader) -> bool {
-    header.timestamp_type() == TimestampType::LogAppendTime || header.count == Some(1)
+    header.timestamp_type() == TimestampType::LogAppendTime
+        || header.count == Some(1) && header.max_timestamp != -1
 }

@@ -44,7 +44,7 @@ impl Ranges {
 
     pub(super) fn contains_time(&self, timestamp: i64) -> bool {
         !self.has_times()
-            || timestamp >= 0
+            || timestamp != -1
                 && self.start_time.is_none_or(|start| timestamp >= start)
                 && self.end_time.is_none_or(|end| timestamp < end)
     }

@@ -50,6 +50,7 @@ pub(super) enum EpochsFile {
 
 /// Reads the directory and decides.
 pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Plan> {
+    preconditions::refuse_cluster_metadata(directory)?;
     preconditions::refuse_unfinished_copy(directory)?;
     let checkpoint = Checkpoint::read(directory)?;
     let data_directory = DataDirectory::around(directory)?;

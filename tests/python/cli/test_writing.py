@@ -138,6 +138,29 @@ def test_a_line_that_is_not_a_record_is_named(tmp_path: Path, line: str, named: 
     assert [r.value for r in cw.Log(path).records()] == [b"kept"]
 
 
+def test_stored_timestamps_in_other_units_are_appended_as_they_are(tmp_path: Path) -> None:
+    source, target = tmp_path / "sensors-0", tmp_path / "copy-0"
+    stored = [1_700_000_012, 1_700_000_012_345_678, 1_700_000_012_345, -1]
+    settings = cw.LogConfig(message_timestamp_after_max_ms=2**63 - 1)
+    with cw.LogWriter(source, config=settings) as writer:
+        writer.append_many([cw.Record(b"v", timestamp=f"{t}ms" if t >= 0 else t) for t in stored])
+    _, lines, _ = cordwood("cat", source)
+    ok("append", target, "--set", f"message.timestamp.after.max.ms={2**63 - 1}", given=lines.encode())
+    assert [r.timestamp for r in cw.Log(target).records()] == stored
+
+
+def test_a_timestamp_may_be_a_text_and_a_number_without_an_offset_has_a_plausible_unit(tmp_path: Path) -> None:
+    path = tmp_path / "notes-0"
+    texts = ['{"value": "a", "timestamp": "2024-05-01T10:00Z"}', '{"value": "b", "timestamp": "1714557600s"}']
+    ok("append", path, "--format", "jsonl", given="\n".join(texts).encode())
+    assert [r.timestamp for r in cw.Log(path).records()] == [1_714_557_600_000] * 2
+    for given, named in (("1714557600", "a time with a unit"), ('"soon"', "expected a time in one of the forms")):
+        line = f'{{"value": "c", "timestamp": {given}}}'
+        code, _, error = cordwood("append", path, "--format", "jsonl", given=line.encode())
+        assert code == 1
+        assert named in error
+
+
 @pytest.mark.parametrize("codec", ["producer", "zstd"])
 def test_a_line_that_the_log_refuses_is_named_and_those_before_it_are_appended(tmp_path: Path, codec: str) -> None:
     path = tmp_path / "notes-0"
@@ -450,3 +473,25 @@ def test_help_names_the_commands_that_write() -> None:
     for command in ("append", "truncate", "apply-retention"):
         assert command in text
         assert "cordwood " + command in ok(command, "--help")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("append",),
+        ("truncate", "--to", "90", "--yes"),
+        ("apply-retention", "--yes"),
+        ("compact", "--set", "cleanup.policy=compact", "--yes"),
+        ("recover", "--yes"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_nothing_writes_in_the_metadata_of_a_cluster(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    name = "__cluster_metadata-0"
+    path = Path(shutil.copytree(corpus.GOLDEN / "16-data-dir" / name, tmp_path / name))
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    code, _, error = cordwood(arguments[0], path, *arguments[1:], given=b"record\n")
+    assert code == 1
+    assert "the controllers of the cluster write its metadata" in error
+    after = {file.name: file.read_bytes() for file in path.iterdir() if file.name != ".cordwood.lock"}
+    assert after == before

@@ -145,3 +145,28 @@ def test_the_durable_offset_is_unknown_without_a_writer_and_lowered_by_a_truncat
         writer.truncate_to(4)
         assert cw.Log(path).durable_offset == 4
     assert cw.Log(path).durable_offset == 4
+
+
+def test_other_tasks_run_before_each_list(tmp_path: Path) -> None:
+    path = tmp_path / "t-0"
+    with cw.LogWriter(path, flush="none") as writer:
+        for _ in range(20):
+            writer.append_many([b"v"] * 4096)
+
+    async def main() -> None:
+        turns, lists = 0, 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.create_task(count())
+        async for _ in cw.Log(path).follow(timeout=0).batches():
+            lists += 1
+            assert turns >= lists
+        counting.cancel()
+        assert lists >= 20
+
+    asyncio.run(main())

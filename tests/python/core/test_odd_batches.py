@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import batches
 import pyarrow as pa
 import pytest
 from batches import Rec
+from scripts import Command
 
 import cordwood as cw
 
@@ -86,3 +88,40 @@ def test_a_largest_time_of_none_is_right_where_all_are_below_minus_one(tmp_path:
     (partition / f"{0:020}.log").write_bytes(written)
     assert struct.unpack_from(">q", written, 35) == (-1,)
     assert [f.code for f in cw.verify(partition, deep=True).findings if f.severity == "error"] == []
+
+
+@pytest.mark.parametrize("records_per_batch", [1, 3])
+def test_times_below_minus_one_are_times_in_ranges_counts_and_texts(
+    tmp_path: Path, records_per_batch: int, command: Command
+) -> None:
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    times = [GO_ZERO, -2, -1, 0, 5, 86_400_000]
+    built = []
+    for base in range(0, len(times), records_per_batch):
+        some = times[base : base + records_per_batch]
+        # as a broker stamps it
+        largest = max(-1, *some)
+        records = [Rec(b"", timestamp=time) for time in some]
+        built.append(batches.batch(base, records, base_timestamp=some[0], max_timestamp=largest))
+    (partition / f"{0:020}.log").write_bytes(b"".join(built))
+    log = cw.Log(partition)
+    for limits in ({}, {"end_time": "1970-01-02"}, {"start_time": 0, "end_time": "1970-01-02"}, {"start_time": 5}):
+        low, high = (0 if "start_time" in limits else None), limits.get("end_time") and 86_400_000
+        low = limits.get("start_time", low)
+        wanted = [
+            n
+            for n, time in enumerate(times)
+            if not limits or (time != -1 and (low is None or time >= low) and (high is None or time < high))
+        ]
+        assert [record.offset for record in log.records(**limits)] == wanted
+        assert log.scan(**limits).to_arrow()["offset"].to_pylist() == wanted
+        assert log.scan(**limits).count() == len(wanted)
+    _, lines, _ = command("cat", partition, "--format", "jsonl")
+    assert [json.loads(line)["timestamp"] for line in lines.splitlines()] == [
+        None if time == -1 else time for time in times
+    ]
+    _, rows, _ = command("cat", partition, "--format", "csv", "--columns", "timestamp")
+    assert rows.splitlines()[1:4] == ["0001-01-01 00:00:00.000Z", "1969-12-31 23:59:59.998Z", ""]
+    _, counted, _ = command("count", partition, "--by", "day", "--json")
+    assert counted.count("0001-01-01") == 1

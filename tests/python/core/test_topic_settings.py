@@ -10,6 +10,7 @@ import dataclasses
 import logging
 import shutil
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
 import commands
@@ -49,14 +50,20 @@ class Cluster:
         self.ids = {"orders": uuid.UUID(int=7 << 64 | 5)}
         path.mkdir()
         (path / "meta.properties").write_text("version=1\nnode.id=3\ncluster.id=x\n")
-        with cw.LogWriter(path / "__cluster_metadata-0") as writer:
-            for name, topic_id in self.ids.items():
-                writer.append(topic_record(name, topic_id))
+        (path / "__cluster_metadata-0").mkdir()
+        self._append(topic_record(name, topic_id) for name, topic_id in self.ids.items())
 
     def set(self, kind: int, resource: str, **settings: str | None) -> None:
-        with cw.LogWriter(self.path / "__cluster_metadata-0") as writer:
-            for name, value in settings.items():
-                writer.append(config_record(kind, resource, name.replace("_", "."), value))
+        self._append(config_record(kind, resource, name.replace("_", "."), value) for name, value in settings.items())
+
+    def _append(self, records: Iterable[bytes]) -> None:
+        """Append to the metadata log, in which a `LogWriter` does not write."""
+        written = self.path.parent / "metadata-0"
+        with cw.LogWriter(written) as writer:
+            for record in records:
+                writer.append(record)
+        for file in written.glob("0*"):
+            shutil.copy(file, self.path / "__cluster_metadata-0")
 
     def write(self, name: str = "orders", topic_id: uuid.UUID | None = None) -> Path:
         """Write a partition with two sealed segments and an active one."""

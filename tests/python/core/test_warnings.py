@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -286,3 +287,24 @@ def test_ctrl_c_during_a_handler_is_raised(copied: Any) -> None:
             cw.Log(path).scan().to_arrow()
     finally:
         logger.removeHandler(handler)
+
+
+def test_a_damaged_end_of_a_log_that_is_open_is_reported_unless_it_was_just_written(tmp_path: Path) -> None:
+    path = tmp_path / "t-0"
+    file = path / name(0)
+    with cw.LogWriter(path, flush="none") as writer:
+        writer.append(b"first")
+        writer.append(b"last")
+        raw = bytearray(file.read_bytes())
+        raw[-3] ^= 1
+        file.write_bytes(raw)
+        for age, is_damage in ((0, False), (30 * 24 * 3600, True)):
+            then = file.stat().st_mtime - age
+            os.utime(file, (then, then))
+            log = cw.Log(path)
+            scan = log.scan(on_damage="skip")
+            assert scan.to_arrow()["value"].to_pylist() == [b"first"]
+            assert (len(scan.damaged_ranges), len(log.warnings)) == (is_damage, is_damage)
+            report = cw.verify(path)
+            severities = {finding.severity for finding in report.findings if finding.code == "torn_tail"}
+            assert severities == {"error" if is_damage else "info"}

@@ -39,6 +39,12 @@ def test_offsets_are_printed_without_spark(script_environment: dict[str, str]) -
         (2, "expected a time in one of the forms", ("resolve-offsets", str(PLAIN.path), "--since", "soon")),
         (2, "did you mean subscribe?", ("resolve-offsets", str(PLAIN.path), "--option", "subscrib=x")),
         (2, "see --help", ("exprot",)),
+        (2, "--since: expected at most once", ("export", str(PLAIN.path), "/x", "--since", "-2h", "--since", "-1h")),
+        (
+            2,
+            "--option Subscribe: expected at most once",
+            ("count", str(PLAIN.path), "--option", "subscribe=a", "--option", "Subscribe=b"),
+        ),
         (1, "install 17 or newer", ("count", str(PLAIN.path))),
     ]:
         done = command(*arguments)

@@ -49,6 +49,25 @@ def test_appends_of_threads_share_flushes(tmp_path: Path) -> None:
         assert 0 < metrics.max_flush_ns <= metrics.flush_ns
 
 
+def test_metrics_and_producers_do_not_wait_for_a_compaction(tmp_path: Path) -> None:
+    config = cw.LogConfig(cleanup_policy="compact", segment_bytes=1 << 20, compression_type="gzip")
+    values = [cw.Record(b"%d" % (number % 1000) * 20, key=b"%d" % (number % 50_000)) for number in range(200_000)]
+    with cw.LogWriter(tmp_path / "orders-0", flush="none", config=config) as writer, ThreadPoolExecutor(1) as pool:
+        for start in range(0, len(values), 1000):
+            writer.append_many(values[start : start + 1000])
+        writer.roll()
+        compacting = pool.submit(writer.compact)
+        asked = 0
+        while not compacting.done():
+            assert writer.metrics().records == 200_000
+            assert writer.producers == []
+            assert writer.last_stable_offset == 200_000
+            # only if the compaction has not ended meanwhile
+            asked += not compacting.done()
+        assert asked > 0
+        assert compacting.result().is_complete
+
+
 def test_a_missing_parent_folder_is_named(tmp_path: Path) -> None:
     path = tmp_path / "data" / "kafka" / "orders-0"
     for missing in (tmp_path / "data", path.parent):

@@ -13,11 +13,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scripts import write_script
 
 import cordwood as cw
+from cordwood.async_transactions import TransactionBlock
 
 
 @pytest.fixture
@@ -195,6 +197,42 @@ def test_tasks_with_the_same_id_take_turns_with_each_other_and_with_threads(path
     assert len(values) == 120
     for one, two, three in zip(values[::3], values[1::3], values[2::3], strict=True):
         assert [one.split()[0]] * 2 == [two.split()[0], three.split()[0]]
+
+
+class CountedBegins:
+    """A writer as `TransactionBlock` sees it, which counts the attempts to begin."""
+
+    def __init__(self, writer: cw.LogWriter) -> None:
+        self.writer, self.attempts = writer, 0
+
+    def _begin_in_task(self, transactional_id: str, version: int, task: int) -> cw.Transaction | None:
+        self.attempts += 1
+        return self.writer._begin_in_task(transactional_id, version, task)  # noqa: SLF001
+
+
+def test_tasks_get_their_turns_in_order_without_asking_again_and_again(path: Path) -> None:
+    began: list[int] = []
+
+    async def pay(counted: Any, number: int) -> None:
+        async with TransactionBlock(counted, "orders", 2) as transaction:
+            began.append(number)
+            await asyncio.sleep(0.005)
+            transaction.append(f"{number}")
+
+    async def main(writer: cw.LogWriter) -> int:
+        counted = CountedBegins(writer)
+        tasks = [asyncio.create_task(pay(counted, number)) for number in range(50)]
+        await asyncio.sleep(0.02)
+        # the place of a task that is cancelled while it waits goes to the next one
+        tasks[40].cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [type(error) for error in ended if error is not None] == [asyncio.CancelledError]
+        return counted.attempts
+
+    with cw.LogWriter(path, flush="none") as writer:
+        assert asyncio.run(main(writer)) == 49
+    assert began == [number for number in range(50) if number != 40]
+    assert committed(path) == [b"%d" % number for number in began]
 
 
 def test_a_transactional_id_for_each_request_does_not_make_the_log_remember_all(path: Path) -> None:

@@ -81,6 +81,25 @@ fn false_headers_in_a_sealed_segment_do_not_make_a_search_quadratic() {
     }
 }
 
+/// Only its checksum shows whether a batch has more records than offsets.
+#[test]
+fn false_headers_with_more_records_than_offsets_do_not_make_a_search_quadratic() {
+    let size = 10 << 20;
+    let mut bytes = vec![0xff; 30];
+    while bytes.len() + 200 < size {
+        let mut header = false_header(5, size - bytes.len() - 100);
+        header[57..61].copy_from_slice(&2_i32.to_be_bytes());
+        bytes.extend(header);
+    }
+    bytes.resize(size, 0xff);
+    let parent = folder();
+    let dir = write(parent.path(), "t-0", &BTreeMap::from([(file_name(0, "log"), bytes)]));
+    for io in [Io::Mmap, Io::Pread] {
+        let took = time_to_read(&dir, io);
+        assert!(took < Duration::from_secs(5), "{io:?}: {took:?}");
+    }
+}
+
 #[test]
 fn index_entries_that_all_point_to_one_large_false_batch_are_not_each_checked_in_full() {
     // 32 MiB with a wrong checksum, after thirty bytes that are not a batch

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from cordwood.cli.exit_codes import FAILED, USAGE, UsageError, exit_code_of, say, stop_when_unread
 from cordwood.cli.moment import parse_time
+from cordwood.cli.once import CommandWithOptionsOnce
 from cordwood.cli.settings import SETTINGS, settings
 from cordwood.cli.terminal import Column as Heading
 from cordwood.cli.terminal import print_json, print_table
@@ -100,7 +101,7 @@ def cordwood_spark() -> None:
     """  # noqa: D301  (\b keeps the lines as they are)
 
 
-@app.command()
+@app.command(cls=CommandWithOptionsOnce)
 @stop_when_unread
 def segments(  # noqa: PLR0913, PLR0917  (a command's options)
     path: _Path,
@@ -128,7 +129,7 @@ def segments(  # noqa: PLR0913, PLR0917  (a command's options)
         _give(spark, rows, order, limit, json, output)
 
 
-@app.command()
+@app.command(cls=CommandWithOptionsOnce)
 @stop_when_unread
 def count(  # noqa: PLR0913, PLR0917
     path: _Path,
@@ -164,7 +165,7 @@ def count(  # noqa: PLR0913, PLR0917
         _give(spark, rows, order[by], limit, json, output)
 
 
-@app.command("rebuild-indexes")
+@app.command("rebuild-indexes", cls=CommandWithOptionsOnce)
 @stop_when_unread
 def rebuild_indexes(  # noqa: PLR0913, PLR0917
     path: _Path,
@@ -198,7 +199,7 @@ def rebuild_indexes(  # noqa: PLR0913, PLR0917
         _give(spark, rows, [F.asc("topic"), F.asc("partition"), F.asc("file")], limit, json, output)
 
 
-@app.command()
+@app.command(cls=CommandWithOptionsOnce)
 @stop_when_unread
 def export(  # noqa: PLR0913, PLR0917
     path: _Path,
@@ -251,7 +252,7 @@ def export(  # noqa: PLR0913, PLR0917
     )
 
 
-@app.command("import")
+@app.command("import", cls=CommandWithOptionsOnce)
 @stop_when_unread
 def import_(  # noqa: PLR0913, PLR0917
     source: Annotated[list[str], typer.Argument(help="Parquet files, or directories of them.", show_default=False)],
@@ -292,7 +293,7 @@ def import_(  # noqa: PLR0913, PLR0917
         --column 'value=to_json(struct(*))' --column 'timestamp=CAST(at AS TIMESTAMP)' --yes
     """  # noqa: D301
     options = _options(option, None, None)
-    columns = dict(_pair("--column", text, "value=to_json(struct(*))") for text in column or [])
+    columns = _pairs("--column", column, "value=to_json(struct(*))")
     if topic is not None:
         options["topic"] = topic
     with _session("import", master) as spark, ExportWatch() as watch:
@@ -313,7 +314,7 @@ def import_(  # noqa: PLR0913, PLR0917
     typer.echo(f"{done.path}: {what}; {how}{'; --yes imports them' if done.dry_run else ''}")
 
 
-@app.command()
+@app.command(cls=CommandWithOptionsOnce)
 @stop_when_unread
 def verify(  # noqa: PLR0913, PLR0917
     path: _Path,
@@ -338,7 +339,7 @@ def verify(  # noqa: PLR0913, PLR0917
         _give(spark, rows, order, limit, json, output)
 
 
-@app.command("resolve-offsets")
+@app.command("resolve-offsets", cls=CommandWithOptionsOnce)
 @stop_when_unread
 def resolve_offsets(path: _Path, option: _Options = None, since: _Since = None, until: _Until = None) -> None:
     """Resolve options to offsets now, as JSON for startingOffsets and endingOffsets. Does not start Spark.
@@ -349,7 +350,7 @@ def resolve_offsets(path: _Path, option: _Options = None, since: _Since = None, 
     print_json(jobs.resolve_offsets(path, **_options(option, since, until)))
 
 
-@app.command("jar")
+@app.command("jar", cls=CommandWithOptionsOnce)
 @stop_when_unread
 def print_jar() -> None:
     """Print the path of the jar with the data source in Java. Does not start Spark.
@@ -403,10 +404,7 @@ def _exit_code_of(error: errors.SparkLogError | PySparkException) -> int:
 
 
 def _options(given: list[str] | None, since: str | None, until: str | None) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    for text in given or []:
-        name, value = _pair("--option", text, "subscribe=orders")
-        options[name] = value
+    options: dict[str, Any] = {**_pairs("--option", given, "subscribe=orders")}
     for flag, name, time in (("--since", "startingTimestamp", since), ("--until", "endingTimestamp", until)):
         if time is None:
             continue
@@ -416,11 +414,17 @@ def _options(given: list[str] | None, since: str | None, until: str | None) -> d
     return options
 
 
-def _pair(flag: str, text: str, example: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise UsageError(f"{flag} {text}: expected KEY=VALUE, such as {example}")
-    return name, value
+def _pairs(flag: str, given: list[str] | None, example: str) -> dict[str, str]:
+    """Return the values by name. Spark's names do not distinguish upper and lower case, so none may occur in both."""
+    pairs: dict[str, str] = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{flag} {text}: expected KEY=VALUE, such as {example}")
+        if any(name.lower() == other.lower() for other in pairs):
+            raise UsageError(f"{flag} {name}: expected at most once, found it again")
+        pairs[name] = value
+    return pairs
 
 
 @contextmanager
