@@ -169,12 +169,14 @@ def test_a_stream_continues_and_a_repeated_micro_batch_is_written_once(spark: An
 
 
 def test_spark_refuses_the_output_mode_update_when_the_query_runs(spark: Any, root: Path) -> None:
-    lines = spark.readStream.format("text").load(str(root))
+    stream = Query(spark, root)
+    stream.add("1", "a")
+    lines = spark.readStream.format("text").load(str(stream.input))
     writer = lines.writeStream.format("cordwood").outputMode("update").trigger(availableNow=True)
-    query = writer.options(topic="orders", checkpointLocation=str(root / "checkpoint")).start(str(root / "data"))
+    query = writer.options(topic="orders", checkpointLocation=str(stream.checkpoint)).start(str(stream.data))
     with pytest.raises(StreamingQueryException, match="cordwood does not support Update mode"):
-        query.awaitTermination(60)
-    assert not (root / "data").exists()
+        query.awaitTermination()
+    assert not stream.data.exists()
 
 
 @pytest.mark.long
