@@ -66,7 +66,7 @@ pub(super) fn parse_time(
     zone: Option<&Bound<'_, PyTzInfo>>,
     rounds_up: bool,
 ) -> PyResult<i64> {
-    let rule = TimeRule { zone: zone.map(|zone| zone.as_any()), rounds_up };
+    let rule = TimeRule { zone: zone.map(Bound::as_any), rounds_up };
     parsed(py, text, now_ms.unwrap_or_else(now), &rule)?.map_err(|wrong| {
         let make = || {
             let class = py.import("cordwood.times")?.getattr("TimeFormError")?;

@@ -1,4 +1,4 @@
-//! Records as lines of text: JSON lines, CSV, and values alone.
+//! Records as lines of text: JSON lines, CSV, and values alone; and times as texts ([`TimeText`]).
 //!
 //! | value | JSON lines | CSV |
 //! |---|---|---|

@@ -122,6 +122,7 @@ pub fn milliseconds(nanoseconds: i128, rounds_up: bool) -> Result<i64, TimeFormE
 }
 
 /// A time in milliseconds as a text with which [`TimeText::parse`] returns it.
+#[cfg(any(feature = "plan", test))]
 pub(crate) fn write(milliseconds: i64) -> String {
     let unit = if OtherUnit::of(milliseconds).is_some() { "ms" } else { "" };
     format!("{milliseconds}{unit}")

@@ -152,7 +152,7 @@ class RowLayout:
         if count is not None:
             return f"expected 0 to {count - 1}, because of numPartitions={count}, {found}"
         if not existing:
-            advice = "give the option numPartitions"
+            advice = "give the option numPartitions, or drop the column, so that the keys choose the partitions"
             return f"expected 0, because the new topic {topic} gets 1 partition, {found}; {advice}"
         there = ", ".join(map(str, existing))
         if len(existing) > 1 and existing == tuple(range(len(existing))):
