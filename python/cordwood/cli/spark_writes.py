@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cordwood import classify
 from cordwood.cli.exit_codes import FAILED, UsageError
 from cordwood.cli.path import parse_path
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
@@ -52,6 +53,9 @@ def spark_writes(
 
     Exit codes: 0 no interrupted write, or undone; 1 an interrupted write, or records of it stay.
     """  # noqa: D301
+    if path.is_dir() and classify(path).kind == "partition":
+        expected = "a data directory, with the directories of partitions"
+        raise UsageError(f"path: expected {expected}, found {path}, which is the directory of one: give its parent")
     # the sink is in the package for Spark, but needs no Spark here
     from cordwood.spark.write.undo import undo_write, unfinished_writes  # noqa: PLC0415
 

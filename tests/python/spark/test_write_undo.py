@@ -218,6 +218,8 @@ def test_the_command_lists_and_undoes(root: Path) -> None:
     assert run(staged.path)[:2] == (0, f"{staged.path}: no unfinished write of Spark\n")
     code, _, error = run(staged.path, "--undo", write.id)
     assert (code, write.id in error) == (1, True)
+    code, _, error = run(staged.path / "orders-0")
+    assert (code, "expected a data directory" in error) == (2, True)
 
 
 def test_the_command_says_what_stays(root: Path) -> None:
