@@ -91,7 +91,9 @@ from cordwood._stubs.record import FlushMode as FlushMode
 from cordwood._stubs.record import Record as Record
 from cordwood._stubs.record import WriterMetrics as WriterMetrics
 from cordwood._stubs.record import _other_unit as _other_unit
+from cordwood._stubs.record import _parse_time as _parse_time
 from cordwood._stubs.record import _record as _record
+from cordwood._stubs.record import _time_forms as _time_forms
 from cordwood._stubs.repair import CarvedPiece as CarvedPiece
 from cordwood._stubs.repair import CarvedRun as CarvedRun
 from cordwood._stubs.repair import CarveReport as CarveReport
@@ -225,11 +227,13 @@ __all__ = [
     "_offsets_in_words",
     "_open_log",
     "_other_unit",
+    "_parse_time",
     "_partition_directory",
     "_partition_parts",
     "_partitions_of_keys",
     "_record",
     "_scan_logs",
+    "_time_forms",
     "_watch_directories",
     "carve",
     "classify",

@@ -5,10 +5,12 @@ use serde_json::Value;
 use super::error::{PlanError, Result};
 use super::options::{End, Mode, SourceOptions, Start, Table};
 use super::partition_offsets::{
-    EARLIEST, LATEST, read_assign, read_offsets, read_paths, write_assign, write_offsets,
+    EARLIEST, LATEST, read_assign, read_offsets, read_paths, read_times, write_assign, write_offsets,
+    write_times,
 };
 use super::topic_pattern::TopicPattern;
 use crate::config::nearest_within;
+use crate::text::{TimeText, write_time};
 use crate::types::{Io, IsolationLevel};
 
 /// An option.
@@ -92,8 +94,8 @@ pub(super) const TABLE: [OptionEntry; 33] = [
     ),
     optional!("excludeInternalTopics", exclude_internal_topics, read_truth, bool::to_string),
     optional!("startingOffsets", starting_offsets, read_start, write_start),
-    optional!("startingTimestamp", starting_timestamp, read_time, i64::to_string),
-    optional!("startingOffsetsByTimestamp", starting_offsets_by_timestamp, read_times, write_offsets),
+    optional!("startingTimestamp", starting_timestamp, read_time, written_time),
+    optional!("startingOffsetsByTimestamp", starting_offsets_by_timestamp, read_times, write_times),
     entry!(
         "startingOffsetsByTimestampStrategy",
         starts_at_latest_without_time,
@@ -101,8 +103,8 @@ pub(super) const TABLE: [OptionEntry; 33] = [
         written(&[("error", false), ("latest", true)])
     ),
     optional!("endingOffsets", ending_offsets, read_end, write_end),
-    optional!("endingTimestamp", ending_timestamp, read_time, i64::to_string),
-    optional!("endingOffsetsByTimestamp", ending_offsets_by_timestamp, read_times, write_offsets),
+    optional!("endingTimestamp", ending_timestamp, read_time, written_time),
+    optional!("endingOffsetsByTimestamp", ending_offsets_by_timestamp, read_times, write_times),
     entry!("failOnDataLoss", fail_on_data_loss, read_truth, write_truth),
     optional!("minPartitions", min_partitions, read_count, u64::to_string),
     optional!("maxRecordsPerPartition", max_records_per_partition, read_count, u64::to_string),
@@ -205,27 +207,24 @@ fn read_names(option: &str, text: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// A whole number, `minimum` or more.
-fn read_number(option: &str, text: &str, minimum: i64) -> Result<i64> {
-    let trimmed = text.trim();
-    let digits = trimmed.strip_prefix(['+', '-']).unwrap_or(trimmed);
-    let is_number = (1..=19).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
-    let number = trimmed.parse::<i64>().ok().filter(|number| is_number && *number >= minimum);
-    number.ok_or_else(|| {
-        PlanError::option(option, format!("a whole number, {minimum} or more"), format!("{text:?}"))
-    })
-}
-
+/// A whole number, 1 or more.
 fn read_count(option: &str, text: &str) -> Result<u64> {
-    read_number(option, text, 1).map(i64::unsigned_abs)
+    let trimmed = text.trim();
+    let digits = trimmed.strip_prefix('+').unwrap_or(trimmed);
+    let is_number = (1..=19).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit());
+    let number = trimmed.parse::<i64>().ok().filter(|number| is_number && *number >= 1);
+    let wrong = || PlanError::option(option, "a whole number, 1 or more", format!("{text:?}"));
+    number.map(i64::unsigned_abs).ok_or_else(wrong)
 }
 
+/// A time in one of the forms of the library, in milliseconds.
 fn read_time(option: &str, text: &str) -> Result<i64> {
-    read_number(option, text, 0)
+    TimeText::bound(text).map_err(|wrong| PlanError::option(option, wrong.expected, format!("{text:?}")))
 }
 
-fn read_times(option: &str, text: &str) -> Result<super::Offsets> {
-    read_offsets(option, text, 0)
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "fields are written by reference")]
+fn written_time(time: &i64) -> String {
+    write_time(*time)
 }
 
 /// A reader of one of the choices, case-insensitive.

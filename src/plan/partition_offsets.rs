@@ -7,11 +7,14 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use super::error::{Code, PlanError, Result};
+use crate::text::{TIME_FORMS, TimeText, write_time};
 
 /// In offsets: the log start offset.
 pub(crate) const EARLIEST: i64 = -2;
 /// In offsets: the log end offset; for `read_committed` the last stable offset.
 pub(crate) const LATEST: i64 = -1;
+
+const OFFSETS: &str = r#"{"orders":{"0":23,"1":42}}"#;
 
 /// A topic and a partition.
 pub type PartitionKey = (String, i32);
@@ -22,29 +25,52 @@ pub type Offsets = BTreeMap<PartitionKey, i64>;
 /// A topic and a partition of a directory, which may not be named `topic-partition`.
 pub(crate) type DirectoryKey = (Option<String>, Option<i32>);
 
-/// Reads offsets or times, each `minimum` or more.
+/// Reads offsets, each `minimum` or more.
 pub(crate) fn read_offsets(option: &str, text: &str, minimum: i64) -> Result<Offsets> {
-    const EXAMPLE: &str = r#"{"orders":{"0":23,"1":42}}"#;
-    let wrong = || PlanError::option(option, format!("JSON such as {EXAMPLE}"), format!("{text:?}"));
-    let Json::Object(topics) = read_json(option, text, EXAMPLE)? else { return Err(wrong()) };
-    let mut read = Offsets::new();
-    for (topic, numbers) in topics {
-        let Json::Object(numbers) = numbers else { return Err(wrong()) };
-        if numbers.is_empty() {
+    read_by_partition(option, text, OFFSETS, |value| {
+        let offset = if let Json::Other(Value::Number(number)) = value { number.as_i64() } else { None };
+        offset.filter(|offset| *offset >= minimum).ok_or_else(|| format!("an offset of {minimum} or more"))
+    })
+}
+
+/// Reads times: each is a number of milliseconds, or a text in one of the forms of the library.
+pub(crate) fn read_times(option: &str, text: &str) -> Result<Offsets> {
+    const EXAMPLE: &str = r#"{"orders":{"0":1700000000000,"1":"2024-05-01T10:00Z"}}"#;
+    read_by_partition(option, text, EXAMPLE, |value| {
+        let text = match value {
+            Json::Other(Value::Number(number)) if number.is_i64() => number.to_string(),
+            Json::Other(Value::String(text)) => text.clone(),
+            _ => return Err(format!("a time in one of the forms {TIME_FORMS}")),
+        };
+        TimeText::bound(&text).map_err(|wrong| wrong.expected)
+    })
+}
+
+/// Reads numbers by topic and partition. `read` returns that of a value, or what it expected.
+fn read_by_partition(
+    option: &str,
+    text: &str,
+    example: &str,
+    read: impl Fn(&Json) -> Result<i64, String>,
+) -> Result<Offsets> {
+    let wrong = || PlanError::option(option, format!("JSON such as {example}"), format!("{text:?}"));
+    let Json::Object(topics) = read_json(option, text, example)? else { return Err(wrong()) };
+    let mut found = Offsets::new();
+    for (topic, values) in topics {
+        let Json::Object(values) = values else { return Err(wrong()) };
+        if values.is_empty() {
             return Err(wrong());
         }
-        for (partition, number) in numbers {
-            let key = read_partition(&partition);
-            let offset =
-                if let Json::Other(Value::Number(number)) = &number { number.as_i64() } else { None };
-            let (Some(key), Some(offset)) = (key, offset.filter(|offset| *offset >= minimum)) else {
-                let expected = format!("offsets or times of {minimum} or more by partition: {EXAMPLE}");
-                return Err(PlanError::option(option, expected, format!("{{{partition:?}: {number}}}")));
+        for (partition, value) in values {
+            let refused = |expected: &str| {
+                let expected = format!("{expected} by partition, such as {example}");
+                PlanError::option(option, expected, format!("{{{partition:?}: {value}}}"))
             };
-            read.insert((topic.clone(), key), offset);
+            let key = read_partition(&partition).ok_or_else(|| refused("the number of a partition"))?;
+            found.insert((topic.clone(), key), read(&value).map_err(|expected| refused(&expected))?);
         }
     }
-    if read.is_empty() { Err(wrong()) } else { Ok(read) }
+    if found.is_empty() { Err(wrong()) } else { Ok(found) }
 }
 
 /// A partition as the name of a member. It has one spelling: of two offsets for one partition neither may be ignored.
@@ -55,6 +81,16 @@ pub(crate) fn read_partition(name: &str) -> Option<i32> {
 /// Writes offsets in a fixed order: engines compare the text.
 pub(crate) fn write_offsets(offsets: &Offsets) -> String {
     nested(offsets.iter().map(|(key, offset)| (key, offset.to_string())))
+}
+
+/// Writes times in a fixed order.
+pub(crate) fn write_times(times: &Offsets) -> String {
+    nested(times.iter().map(|(key, time)| {
+        let text = write_time(*time);
+        // with a unit it is no number
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        (key, if is_number { text } else { Value::from(text).to_string() })
+    }))
 }
 
 /// JSON values by topic and partition as nested objects, in the order of the values, which is that of their keys.

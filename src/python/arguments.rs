@@ -9,11 +9,12 @@ use arrow_schema::TimeUnit;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::{
-    IntoPyDict, PyBool, PyBytes, PyDateTime, PyDelta, PyFloat, PyInt, PyList, PySequence, PyString, PyTuple,
-    PyTzInfo,
+    PyBool, PyBytes, PyDateTime, PyDelta, PyFloat, PyInt, PyList, PySequence, PyString, PyTuple, PyTzInfo,
 };
 
 use super::error;
+use super::record::now;
+use super::times::{self, TimeRule};
 use crate::arrow::{ByteType, Column, HeaderKeys, InvalidText};
 use crate::error::Error;
 use crate::fs::names::PartitionState;
@@ -183,7 +184,7 @@ pub(super) fn time_in_zone(
         return OtherUnit::check(argument, number).map_err(|wrong| error::to_python(given.py(), wrong));
     }
     if given.is_instance_of::<PyString>() {
-        return time_of_text(argument, given, zone);
+        return time_of_text(argument, given, &TimeRule { zone, rounds_up: true });
     }
     time_of_datetime(argument, given)
 }
@@ -232,21 +233,14 @@ fn time_of_datetime(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> 
     given.sub(epoch)?.neg()?.floor_div(millisecond)?.neg()?.extract()
 }
 
-/// A time as a text. The parser is that of `cordwood.times`.
+/// A time as a text.
 fn time_of_text(
     argument: impl Display + Copy,
     given: &Bound<'_, PyAny>,
-    zone: Option<&Bound<'_, PyAny>>,
+    rule: &TimeRule<'_, '_>,
 ) -> PyResult<i64> {
-    let py = given.py();
-    let times = py.import("cordwood.times")?;
-    let parsed = times.call_method1("parse", (given, py.None(), zone));
-    parsed
-        .map_err(|wrong| match wrong.value(py).getattr("expected") {
-            Ok(expected) => not_allowed(argument, &expected.to_string(), given),
-            Err(_) => wrong,
-        })?
-        .extract()
+    let found = times::parsed(given.py(), &text(argument, TIME, given)?, now(), rule)?;
+    found.map_err(|wrong| not_allowed(argument, &wrong.expected, given))
 }
 
 /// The path of the argument `path`.
@@ -316,8 +310,7 @@ pub(super) fn time_of_record(argument: &str, given: &Bound<'_, PyAny>) -> PyResu
     let py = given.py();
     let rounded_up = time(argument, given)?;
     if given.is_instance_of::<PyString>() {
-        let down = [("rounds_up", false)].into_py_dict(py)?;
-        return py.import("cordwood.times")?.call_method("parse", (given,), Some(&down))?.extract();
+        return time_of_text(argument, given, &TimeRule { zone: None, rounds_up: false });
     }
     if !given.is_instance_of::<PyDateTime>() {
         return Ok(rounded_up);

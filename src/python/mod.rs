@@ -54,6 +54,7 @@ mod retention;
 mod scan;
 mod segment;
 mod split;
+mod times;
 mod transaction;
 mod turns;
 mod value_class;
@@ -160,6 +161,8 @@ mod core_module {
     use super::segment::{PySegment, PySegments};
     #[pymodule_export]
     use super::split::{PyPlannedSegment, PySplit};
+    #[pymodule_export]
+    use super::times::{parse_time, time_forms};
     #[pymodule_export]
     use super::transaction::PyTransaction;
     #[pymodule_export]

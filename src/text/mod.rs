@@ -1,4 +1,4 @@
-//! Records as lines of text: JSON lines, CSV, and values alone.
+//! Records as lines of text: JSON lines, CSV, and values alone; and times as texts ([`TimeText`]).
 //!
 //! | value | JSON lines | CSV |
 //! |---|---|---|
@@ -24,10 +24,16 @@ mod lines;
 mod local_time;
 mod raw;
 mod row;
+#[cfg(feature = "arrow")]
+mod times;
 mod utc;
 
 pub use lines::{Block, Lines, LinesOptions};
 pub use local_time::UtcOffset;
+#[cfg(feature = "plan")]
+pub(crate) use times::write as write_time;
+#[cfg(feature = "arrow")]
+pub use times::{FORMS as TIME_FORMS, TimeFormError, TimeText, milliseconds as milliseconds_of};
 
 /// The form of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -68,6 +68,23 @@ fn date(days: i64) -> (i64, u64, u64) {
     if month < 10 { (year, month + 3, day) } else { (year + 1, month - 9, day) }
 }
 
+/// Days since the epoch of a date in the Gregorian calendar, from the year 1; `None` if there is no such day.
+#[cfg(feature = "arrow")]
+pub(super) fn days_of(year: i64, month: i64, day: i64) -> Option<i64> {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let length = match month {
+        2 => 28 + i64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    };
+    if year < 1 || !(1..=12).contains(&month) || !(1..=length).contains(&day) {
+        return None;
+    }
+    let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
+    let of_year = 365 * year + year / 4 - year / 100 + year / 400;
+    Some(of_year + (153 * month + 2) / 5 + day - 1 - DAYS_TO_EPOCH.cast_signed())
+}
+
 /// The digits of a number below 100.
 #[inline]
 fn two_digits(number: u64) -> [u8; 2] {

@@ -1,5 +1,6 @@
 """`Record`; what an append takes and returns."""
 
+from datetime import tzinfo
 from typing import Self, final
 
 from cordwood._stubs.arguments import Bytes, Headers, Time
@@ -65,6 +66,12 @@ def _other_unit(number: int, /) -> tuple[str, int] | None:
 
     The unit is `seconds`, `microseconds` or `nanoseconds`. `None`: the number may be ms, or is no such time in a unit.
     """
+
+def _time_forms() -> str:
+    """Return the forms of a time as a text, for help texts and errors."""
+
+def _parse_time(text: str, now_ms: int | None = None, zone: tzinfo | None = None, *, rounds_up: bool = True) -> int:
+    """Parse a time, as `cordwood.times.parse` describes."""
 
 @final
 class Appended:

@@ -46,6 +46,7 @@ HEADINGS = {
     "reindex": MEND,
     "repair": MEND,
     "carve": MEND,
+    "spark-writes": MEND,
     "append": WRITE,
     "truncate": WRITE,
     "apply-retention": WRITE,

@@ -21,7 +21,7 @@ __all__ = ["LogDataSource", "SinkDataSource"]
 
 
 class LogDataSource(DataSource):
-    """`format("cordwood")`: Kafka partition directories as rows. The options are in the README."""
+    """`format("cordwood")`: Kafka partition directories as rows. The options are in `help(cordwood.spark)`."""
 
     @classmethod
     def name(cls) -> str:

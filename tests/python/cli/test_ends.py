@@ -64,6 +64,7 @@ PRINTING: list[tuple[list[object], bool]] = [
     (["reindex", SMALL], False),
     (["repair", TORN], False),
     (["carve", SMALL], False),
+    (["spark-writes", DATA], False),
     (["append", "{new}"], False),
     (["truncate", SMALL, "--to", 5], False),
     (["apply-retention", SMALL], False),

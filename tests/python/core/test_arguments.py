@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 import cordwood as cw
+from cordwood.spark.write import undo
 
 PLAIN = corpus.partition("01-plain").path
 DATA = corpus.GOLDEN / "16-data-dir"
@@ -303,6 +304,12 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "TransactionIndexWriter.truncate_to": on_index(cw.TransactionIndexWriter, "truncate_to", offset=5),
 }
 
+SPARK_CALLS: dict[str, Callable[[Path], Made]] = {
+    "spark.undo_write": lambda _: (undo.undo_write, {"path": DATA, "write": "x"}),
+    "spark.unfinished_writes": lambda _: (undo.unfinished_writes, {"path": DATA}),
+}
+ALL_CALLS = CALLS | SPARK_CALLS
+
 # the names of arguments of Python's own protocols differ between releases
 NAMES = {"LogDir.__getitem__": "key", "Segments.__getitem__": "key"}
 
@@ -346,15 +353,15 @@ def is_ours(argument: str, raised: Exception) -> bool:
     return isinstance(raised, cw.CordwoodError) or is_pythons or is_index
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", ALL_CALLS)
 def test_a_wrong_argument_is_named_with_the_expected_and_found_value(name: str, tmp_path: Path) -> None:
     wrong = []
     refusals = 0
     (tmp_path / "first").mkdir()
-    for argument, is_placed in parameters(name, CALLS[name](tmp_path / "first")[0]):
+    for argument, is_placed in parameters(name, ALL_CALLS[name](tmp_path / "first")[0]):
         folder = tmp_path / argument
         folder.mkdir()
-        call, good = CALLS[name](folder)
+        call, good = ALL_CALLS[name](folder)
         others = {k: v for k, v in good.items() if k != argument}
         for value in VALUES:
             if type(value) is int and TOO_LARGE.get(argument, 2**70) <= value < 2**63:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import corpus
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import cordwood as cw
 from cordwood.times import parse
@@ -97,3 +100,33 @@ def test_a_string_that_is_not_a_time_is_refused_with_the_name_of_the_argument(te
         cw.Log(PLAIN).scan(start_time=text)
     with pytest.raises(ValueError, match=f"^expected {words}"):
         parse(text)
+
+
+@given(
+    st.datetimes(min_value=datetime(1970, 1, 3), max_value=datetime(9998, 1, 1)),  # noqa: DTZ001
+    st.integers(-1439, 1439),
+    st.sampled_from(["hours", "minutes", "seconds", "milliseconds", "microseconds"]),
+    st.sampled_from("T "),
+    st.booleans(),
+    st.booleans(),
+)
+def test_iso_8601_is_read_as_python_reads_it(  # noqa: PLR0917  (the parts of a text)
+    local: datetime, minutes: int, precision: str, separator: str, is_basic: bool, rounds_up: bool
+) -> None:
+    moment = local.replace(tzinfo=timezone(timedelta(minutes=minutes)))
+    text = moment.isoformat(separator, precision)
+    if is_basic:
+        date, rest = text[:10], text[10:]
+        text = date.replace("-", "") + rest.replace(":", "")
+    since = datetime.fromisoformat(text) - datetime(1970, 1, 1, tzinfo=UTC)
+    millisecond = timedelta(milliseconds=1)
+    assert parse(text, rounds_up=rounds_up) == (-(-since // millisecond) if rounds_up else since // millisecond)
+    naive = text[:-6] if not is_basic else text[:-5]
+    assert parse(naive, zone=moment.tzinfo, rounds_up=rounds_up) == parse(text, rounds_up=rounds_up)
+
+
+def test_a_zone_has_its_offset_at_that_time() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    for text, offset in [("2024-01-15", 1), ("2024-07-15T12:30", 2), ("2024-07-15 12:30:00.5", 2)]:
+        hours = timezone(timedelta(hours=offset))
+        assert parse(text, zone=berlin) == datetime.fromisoformat(text).replace(tzinfo=hours).timestamp() * 1000

@@ -12,7 +12,7 @@ from interop.kafka_classes import KafkaClasses
 from interop.twins import our_lines
 
 SETTINGS = {"segment.bytes": 10_000, "retention.ms": -1}
-OPTIONS = {"kafka__internal__segment__bytes": 10_000}
+OPTIONS = {"kafka__internal__segment__bytes": 10_000, "numPartitions": 2}
 
 
 @pytest.mark.parametrize("overwrite", [False, True])

@@ -99,6 +99,29 @@ def test_what_was_exported_is_imported_in_its_order(spark: Any, root: Path) -> N
     assert contents(root / "data" / "orders-0") == contents(PLAIN.path)
 
 
+@pytest.mark.parametrize("topic", [None, "copied"])
+def test_a_new_topic_has_the_partitions_that_the_rows_of_an_import_name(
+    spark: Any, root: Path, topic: str | None
+) -> None:
+    rows = [("orders", 2, b"a"), ("orders", 0, b"b"), ("payments", 1, b"c")]
+    columns = [pa.array(column) for column in zip(*rows, strict=True)]
+    columns[1] = columns[1].cast(pa.int32())
+    (root / "in").mkdir()
+    pq.write_table(pa.table(columns, ["topic", "partition", "value"]), root / "in" / "1.parquet")
+    # left by an import that was interrupted
+    (root / "data").mkdir()
+    cw.LogWriter(root / "data" / f"{topic or 'orders'}-1").close()
+    options = {} if topic is None else {"topic": topic}
+    jobs.import_parquet(spark, root / "in", root / "data", dry_run=False, **options)  # type: ignore[arg-type]
+    names = (
+        ["copied-0", "copied-1", "copied-2"]
+        if topic
+        else [f"orders-{n}" for n in range(3)] + ["payments-0", "payments-1"]
+    )
+    assert sorted(path.name for path in (root / "data").iterdir()) == names
+    assert all_texts(root / "data") == Counter("abc")
+
+
 @pytest.mark.long
 def test_columns_are_expressions_over_the_files(spark: Any, root: Path) -> None:
     pq.write_table(pa.table({"id": [7, 8], "city": ["Bern", None]}), root / "cities.parquet")

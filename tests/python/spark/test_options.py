@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import corpus
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
+import cordwood.spark
 from cordwood._core import _SourceOptions
+from cordwood.spark.write.options import _KNOWN
 from spark.reading import CITIES, DATA, NAMES, PARTS, expected, got, made, plan, read, refuses, source, struct
 
 
@@ -218,3 +223,41 @@ def test_a_limit_for_streams_is_ignored_in_a_batch_with_a_warning(
 def test_modes_are_case_insensitive(mode: str) -> None:
     part = PARTS["cities-0"]
     assert len(plan(part.path, mode=mode).rows()) == 265
+
+
+def documented(title: str) -> dict[str, list[str]]:
+    """The rows of a table of options in the docstring of the package, by name."""
+    part = (cordwood.spark.__doc__ or "").partition(f"\n{title}:")[2]
+    lines = itertools.takewhile(lambda line: line.startswith("|"), part.partition("\n\n")[2].splitlines())
+    cells = [[cell.strip() for cell in line.removeprefix("|").removesuffix("|").split("|")] for line in lines][2:]
+    return {row[0].strip("`"): row[1:] for row in cells}
+
+
+def test_the_package_documents_every_option_of_a_query_with_its_default() -> None:
+    with refuses("CORDWOOD_BAD_OPTION") as raised:
+        source(DATA, zzzzqqqq="1").schema()
+    declared = str(raised.value).partition("one of ")[2].partition(", found")[0].split(", ")
+    rows = documented("Reading")
+    assert sorted(rows) == sorted(declared)
+    assert all(len(row) == 3 for row in rows.values())
+    defaults = {name: row[1] for name, row in rows.items() if re.fullmatch(r"[\w]+", row[1])}
+    # an option with its default is left out of the texts
+    assert len(defaults) == 12
+    # except for this one, which is not the same as none
+    assert _SourceOptions({"path": "x", **defaults}).texts.keys() == {"paths", "endingOffsets"}
+    # and each choice is one
+    for name, (kind, _, _) in rows.items():
+        for choice in kind.split(", ") if re.fullmatch(r"[\w]+(, [\w]+)+", kind) and "names" not in kind else []:
+            assert _SourceOptions({"path": "x", name: choice}).texts
+
+
+def test_the_package_documents_every_option_of_a_write() -> None:
+    assert sorted(documented("Writing")) == sorted([*_KNOWN, "kafka.*"])
+
+
+def test_the_options_in_the_text_of_the_readme_are_documented() -> None:
+    readme = Path(__file__).resolve().parents[3] / "README.md"
+    section = readme.read_text(encoding="utf-8").partition("\n## Spark\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`([a-z]+(?:[A-Z]\w+)+)(?:=\w+)?`", section)) - {"foreachBatch"}
+    assert "failOnDataLoss" in named
+    assert named <= {*documented("Reading"), *documented("Writing")}, named

@@ -53,6 +53,51 @@ def test_starts_and_ends_by_time_are_resolved_to_offsets(part: Partition, by: st
     assert offsets(part.path, **options) == wanted
 
 
+@pytest.mark.parametrize(
+    "text", ["2023-11-14T22:13:30.038Z", "2023-11-14 23:13:30.038+01:00", "1700000010038", "1700000010038000us"]
+)
+def test_a_time_may_be_a_text(text: str) -> None:
+    part, time = corpus.partition("01-plain"), 1_700_000_010_038
+    for name in ("startingTimestamp", "endingTimestamp"):
+        assert offsets(part.path, **{name: text}) == offsets(part.path, **{name: time})
+    for name in ("startingOffsetsByTimestamp", "endingOffsetsByTimestamp"):
+        by_text, by_number = ({name: {part.topic: {str(part.number): given}}} for given in (text, time))
+        assert offsets(part.path, **by_text) == offsets(part.path, **by_number)
+
+
+def test_a_date_is_midnight_in_utc_and_a_duration_is_before_now() -> None:
+    part = corpus.partition("01-plain")
+    everything = [record.offset for record in corpus.visible(part)]
+    assert offsets(part.path, startingTimestamp="2023-11-14") == everything
+    assert offsets(part.path, endingTimestamp="2023-11-15") == everything
+    assert offsets(part.path, endingTimestamp="2023-11-14") == []
+    assert offsets(part.path, endingTimestamp="-1h") == everything
+    with refuses("CORDWOOD_TIME_NOT_FOUND"):
+        plan(part.path, startingTimestamp="-1h")
+
+
+@pytest.mark.parametrize(
+    ("time", "words"),
+    [
+        (1_700_000_010, "in seconds it is 1700000010s"),
+        (1_700_000_010_038_000, "in microseconds it is 1700000010038000us"),
+        (1_700_000_010_038_000_000, "in nanoseconds it is 1700000010038000000ns"),
+        ("2023-11-14T22:13", "add Z for UTC (2023-11-14T22:13Z)"),
+    ],
+)
+def test_a_time_in_another_unit_or_without_a_zone_is_refused(time: Any, words: str) -> None:
+    part = corpus.partition("01-plain")
+    by_partition = {part.topic: {str(part.number): time}}
+    for options in (
+        {"startingTimestamp": time},
+        {"endingTimestamp": time},
+        {"startingOffsetsByTimestamp": by_partition},
+        {"endingOffsetsByTimestamp": by_partition},
+    ):
+        with refuses("CORDWOOD_BAD_OPTION", next(iter(options)), words):
+            plan(part.path, **options)
+
+
 FAR = 4_000_000_000_000
 
 

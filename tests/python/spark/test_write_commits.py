@@ -25,8 +25,10 @@ from spark.writing import Sink, all_texts, left, texts, values
 pytestmark = pytest.mark.python_source
 
 
-def orders(path: Path, **options: Any) -> Sink:
-    return Sink(path, "value", "partition", topic="orders", **options)
+def orders(path: Path, partitions: int = 2, **options: Any) -> Sink:
+    """A write to a topic, which has so many partitions if it is new."""
+    count = {} if (path / "orders-0").exists() else {"numPartitions": partitions}
+    return Sink(path, "value", "partition", topic="orders", **count, **options)
 
 
 def placed(*pairs: tuple[int, str]) -> list[dict[str, Any]]:
@@ -81,14 +83,14 @@ def test_an_aborted_write_leaves_nothing(root: Path) -> None:
     orders(root).run(placed((0, "a")))
     before = sorted(path.name for path in (root / "orders-0").iterdir())
     sink = orders(root)
-    sink.abort([sink.stage(0, placed((0, "b"), (5, "c"))), None])
+    sink.abort([sink.stage(0, placed((0, "b"), (1, "c"))), None])
     assert all_texts(root) == Counter("a")
-    assert [path.name for path in root.iterdir()] == ["orders-0"]
+    assert sorted(path.name for path in root.iterdir()) == ["orders-0", "orders-1"]
     assert sorted(path.name for path in (root / "orders-0").iterdir()) == before
 
 
 def test_an_overwrite_replaces_the_topic(root: Path) -> None:
-    orders(root, numPartitions=3).run(placed(*((n % 3, str(n)) for n in range(30))))
+    orders(root, 3).run(placed(*((n % 3, str(n)) for n in range(30))))
     Sink(root, "value", topic="others").run(values("kept"))
     orders(root, overwrite=True).run(placed((0, "a"), (1, "b")))
     assert [texts(root / f"orders-{n}") for n in range(3)] == [["a"], ["b"], []]
@@ -127,7 +129,7 @@ def test_an_overwrite_of_a_partition_leaves_the_others(root: Path) -> None:
 @pytest.mark.parametrize("buffer_bytes", [1, 100, 1 << 20])
 def test_rows_are_collected_for_each_partition(root: Path, monkeypatch: pytest.MonkeyPatch, buffer_bytes: int) -> None:
     monkeypatch.setattr(staging, "_BUFFER_BYTES", buffer_bytes)
-    sink = orders(root)
+    sink = orders(root, 5)
     rounds = [placed(*((n, f"{n}.{turn}") for n in range(5))) for turn in range(3)]
     message = sink.stage(0, *rounds)
     assert len(left(root)) == 1
@@ -136,7 +138,7 @@ def test_rows_are_collected_for_each_partition(root: Path, monkeypatch: pytest.M
 
 
 def test_a_commit_to_many_partitions_raises_the_limit_of_open_files(root: Path) -> None:
-    sink = orders(root)
+    sink = orders(root, 60)
     message = sink.stage(0, placed(*((n, str(n)) for n in range(60))))
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
@@ -216,14 +218,14 @@ def test_two_writes_at_the_same_time_do_not_disturb_each_other(root: Path) -> No
 
 def test_staged_logs_that_nobody_commits_are_removed_after_a_week(root: Path) -> None:
     orders(root).stage(0, placed((0, "a"), (1, "b")))
-    orders(root).run(placed((2, "c")))
+    Sink(root / "orders-2", "value").run(values("c"))
     assert len(left(root)) == 1
     week = 7 * 24 * 3600 + 60
     for path in root.rglob("staged/**/*"):
         os.utime(path, (time.time() - week,) * 2)
     for path in root.rglob("staged/*"):
         os.utime(path, (time.time() - week,) * 2)
-    orders(root).run(placed((2, "d")))
+    Sink(root / "orders-2", "value").run(values("d"))
     assert [path.name for path in root.iterdir()] == ["orders-2"]
 
 

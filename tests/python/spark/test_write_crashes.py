@@ -3,143 +3,32 @@
 from __future__ import annotations
 
 import itertools
-import json
-import os
 import shutil
-import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import cordwood as cw
 from cordwood.spark.errors import SparkLogError
 from cordwood.spark.write import commit as commits
+from spark.killing import (
+    ADDED,
+    BEFORE,
+    NEW,
+    OLD,
+    Staged,
+    interrupted_after_an_append,
+    killed_at,
+    orders,
+    rows,
+    steps_of,
+    stopped_at,
+)
 from spark.reading import refuses
 from spark.writing import Sink, all_texts, left, texts
 
 pytestmark = pytest.mark.python_source
-
-KILLED = 137
-
-
-class Steps:
-    """Counts the steps of a commit that change the disk, and does something before one of them."""
-
-    def __init__(self, stop: int, act: Callable[[], None]) -> None:
-        self.stop, self.act = stop, act
-        self.only: str | None = None
-        self.made: list[str] = []
-
-    def step(self, name: str) -> None:
-        if self.only not in {None, name}:
-            return
-        self.made.append(name)
-        if len(self.made) - 1 == self.stop:
-            self.act()
-
-    def counted(self, name: str, real: Callable[..., Any]) -> Callable[..., Any]:
-        def stand_in(*arguments: Any, **named: Any) -> Any:
-            self.step(name)
-            return real(*arguments, **named)
-
-        return stand_in
-
-
-def counting_writer(steps: Steps) -> Any:
-    """A stand-in for `LogWriter`, whose changes are steps."""
-
-    class Writer:
-        plan_recovery = cw.LogWriter.plan_recovery
-
-        def __init__(self, *arguments: Any, **named: Any) -> None:
-            steps.step("open")
-            self._real = cw.LogWriter(*arguments, **named)
-
-        def __getattr__(self, name: str) -> Any:
-            found = getattr(self._real, name)
-            if name in {"append_batches", "flush", "roll", "truncate_to", "delete_before"}:
-                return steps.counted(name, found)
-            return found
-
-        def close(self) -> None:
-            steps.step("close")
-            self._real.close()
-
-    return Writer
-
-
-@contextmanager
-def stopped_at(stop: int, act: Callable[[], None]) -> Iterator[Steps]:
-    """Do something before the n-th step."""
-    steps = Steps(stop, act)
-    with pytest.MonkeyPatch.context() as patch:
-        # one at a time, so that the steps have an order
-        patch.setattr(commits, "_AT_ONCE", 1)
-        patch.setattr(commits, "LogWriter", counting_writer(steps))
-        for owner, name in [(os, "fsync"), (Path, "mkdir"), (Path, "replace"), (Path, "unlink"), (Path, "rmdir")]:
-            patch.setattr(owner, name, steps.counted(name, getattr(owner, name)))
-        patch.setattr(shutil, "rmtree", steps.counted("rmtree", shutil.rmtree))
-        patch.setattr(json, "dump", steps.counted("dump", json.dump))
-        yield steps
-
-
-def killed_at(stop: int, run: Callable[[], None]) -> bool:
-    """Run in another process that is killed before a step. Returns whether it was."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            with stopped_at(stop, lambda: os._exit(KILLED)):
-                run()
-            code = 0
-        except BaseException:  # noqa: BLE001  (for the message; the test fails)
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert code in {0, KILLED}
-    return code == KILLED
-
-
-def steps_of(run: Callable[[], None]) -> list[str]:
-    with stopped_at(-1, lambda: None) as steps:
-        run()
-    return steps.made
-
-
-def rows(*pairs: tuple[int, str]) -> list[dict[str, Any]]:
-    return [{"value": text.encode(), "partition": number} for number, text in pairs]
-
-
-OLD = [rows((0, "old0"), (1, "old1"))]
-NEW = [rows((0, "a"), (1, "b"), (2, "c")), rows((1, "d"), (0, "e"))]
-BEFORE, ADDED = Counter(["old0", "old1"]), Counter("abcde")
-
-
-def orders(path: Path, **options: Any) -> Sink:
-    return Sink(path, "value", "partition", topic="orders", **options)
-
-
-class Staged:
-    """A write that is ready to be committed, in a directory that can be put back to that state."""
-
-    def __init__(self, root: Path, batch: int | None = None, **options: Any) -> None:
-        self.path, self._saved = root / "data", root / "saved"
-        orders(self.path, batch=None if batch is None else batch - 1).run(*OLD)
-        self.sink = orders(self.path, batch=batch, **options)
-        self.messages = [self.sink.stage(number, given) for number, given in enumerate(NEW)]
-        shutil.copytree(self.path, self._saved)
-
-    def commit(self) -> None:
-        self.sink.commit(self.messages)
-
-    def put_back(self) -> None:
-        shutil.rmtree(self.path)
-        shutil.copytree(self._saved, self.path)
 
 
 def recover(path: Path) -> None:
@@ -239,7 +128,7 @@ def test_a_disk_that_fails_at_any_step_leaves_a_write_as_a_whole_or_not_at_all(r
 
 
 def test_records_of_others_after_an_interrupted_commit_are_never_removed(root: Path) -> None:
-    staged = interrupted(root)
+    staged = interrupted_after_an_append(root)
     with cw.LogWriter(staged.path / "orders-0") as other:
         other.append("other")
     with refuses("CORDWOOD_UNFINISHED_WRITE", "orders-0", "unfinished"):
@@ -252,7 +141,7 @@ def test_records_of_others_after_an_interrupted_commit_are_never_removed(root: P
 
 
 def test_an_interrupted_commit_that_cannot_be_taken_back_concerns_its_topics_only(root: Path) -> None:
-    staged = interrupted(root)
+    staged = interrupted_after_an_append(root)
     with cw.LogWriter(staged.path / "orders-0") as other:
         other.append("other")
     before = texts(staged.path / "orders-0")
@@ -276,18 +165,8 @@ def test_a_driver_that_is_still_alive_and_commits_meanwhile_is_noticed(root: Pat
     assert all_texts(staged.path) == BEFORE + ADDED
 
 
-def interrupted(root: Path) -> Staged:
-    """A write whose driver was killed after the first append."""
-    staged = Staged(root)
-    steps = steps_of(staged.commit)
-    staged.put_back()
-    assert killed_at(steps.index("append_batches") + 1, staged.commit)
-    assert all_texts(staged.path) > BEFORE
-    return staged
-
-
 def test_an_interrupted_write_without_its_staged_logs_is_not_taken_back(root: Path) -> None:
-    staged = interrupted(root)
+    staged = interrupted_after_an_append(root)
     for path in staged.path.rglob("staged"):
         shutil.rmtree(path)
     found = all_texts(staged.path)
@@ -297,7 +176,7 @@ def test_an_interrupted_write_without_its_staged_logs_is_not_taken_back(root: Pa
 
 
 def test_a_log_whose_start_was_moved_since_is_not_truncated(root: Path) -> None:
-    staged = interrupted(root)
+    staged = interrupted_after_an_append(root)
     with cw.LogWriter(staged.path / "orders-0") as other:
         other.delete_before(other.log_end_offset)
     with refuses("CORDWOOD_UNFINISHED_WRITE", "orders-0"):
@@ -308,7 +187,7 @@ def test_an_interrupted_write_whose_other_partition_is_locked_is_an_error(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commits, "_LOCK_WAIT_SECONDS", 0.2)
-    staged = interrupted(root)
+    staged = interrupted_after_an_append(root)
     with cw.LogWriter(staged.path / "orders-2"), refuses("CORDWOOD_UNFINISHED_WRITE", "unfinished"):
         orders(staged.path).run(rows((0, "next")))
     orders(staged.path).run(rows((0, "next")))
@@ -332,7 +211,7 @@ def test_a_partly_written_file_of_a_partition_that_cannot_be_opened_stays_and_di
 
 
 def test_partitions_that_were_deleted_since_are_not_created(root: Path) -> None:
-    staged = interrupted(root)
+    staged = interrupted_after_an_append(root)
     shutil.rmtree(staged.path / "orders-2")
     recover(staged.path)
     assert all_texts(staged.path) == BEFORE

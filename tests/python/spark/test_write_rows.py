@@ -51,7 +51,7 @@ def test_strings_are_written_as_utf8(root: Path) -> None:
 def test_what_the_source_reads_can_be_written(root: Path) -> None:
     names = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
     row = {"value": b"v", "topic": "orders", "partition": 2, "offset": 77, "timestampType": 0}
-    Sink(root, *names).run([row])
+    Sink(root, *names, numPartitions=3).run([row])
     (record,) = records(root / "orders-2")
     assert (record.offset, record.value) == (0, b"v")
 
@@ -63,7 +63,7 @@ def test_a_row_names_its_topic_and_partition(root: Path) -> None:
         {"value": b"c", "topic": "x", "partition": 1},
         {"value": b"d", "topic": "x", "partition": 0},
     ]
-    Sink(root, "value", "topic", "partition").run(rows)
+    Sink(root, "value", "topic", "partition", numPartitions=2).run(rows)
     assert [texts(root / name) for name in ("x-0", "x-1", "y-0")] == [["d"], ["a", "c"], ["b"]]
 
 
@@ -167,7 +167,7 @@ def test_settings_of_a_producer_have_no_effect(root: Path) -> None:
         ({"topic": "x", "numPartitions": "three"}, ["numPartitions"]),
         ({"topic": "x", "kafka__segment__byte": 5}, ["kafka.segment.bytes"]),
         ({"topic": "x", "kafka__compression__type": "bzip2"}, ["kafka.compression.type", "bzip2"]),
-        ({"topic": "x", "kafka__message__timestamp__type": "LogAppendTime"}, ["kafka.message.timestamp.type"]),
+        ({"topic": "x", "kafka__message__timestamp__type": "Sometime"}, ["kafka.message.timestamp.type"]),
         ({"topic": "x", "path": ""}, ["path"]),
         ({"topic": "x", "path": "s3://bucket/x"}, ["s3"]),
     ],
@@ -184,7 +184,7 @@ def test_an_invalid_option_is_named(root: Path, options: dict[str, Any], words: 
         ({"topic": None}, ["topic", "null"]),
         ({"topic": "../x"}, ["topic", "../x"]),
         ({"topic": "x", "partition": -1}, ["partition", "-1"]),
-        ({"topic": "x", "partition": 5}, ["partition", "numPartitions=5"]),
+        ({"topic": "x", "partition": 5}, ["partition", "found 5", "numPartitions=5"]),
     ],
 )
 def test_a_row_with_an_invalid_place_fails_its_task(root: Path, row: dict[str, Any], words: list[str]) -> None:
@@ -195,13 +195,55 @@ def test_a_row_with_an_invalid_place_fails_its_task(root: Path, row: dict[str, A
 
 
 def test_the_number_of_partitions_of_a_topic_must_be_known(root: Path) -> None:
-    Sink(root, "value", "partition", topic="orders").run([{"value": b"a", "partition": n} for n in (1, 3)])
+    for number in (1, 3):
+        Sink(root / f"orders-{number}", "value").run(values("a"))
     with refuses("CORDWOOD_BAD_OPTION", "numPartitions", "1, 3"):
         Sink(root, "value", topic="orders").run(values("b"))
     with refuses("CORDWOOD_BAD_OPTION", "numPartitions", "orders-3"):
         Sink(root, "value", topic="orders", numPartitions=3)
     Sink(root, "value", "partition", topic="orders").run([{"value": b"c", "partition": 3}])
     assert texts(root / "orders-3") == ["a", "c"]
+
+
+NEW_TOPIC = ["expected 0, because the new topic orders gets 1 partition", "numPartitions"]
+
+
+@pytest.mark.parametrize("batch", [None, 0])
+@pytest.mark.parametrize(
+    ("existing", "number", "words"),
+    [
+        ([], 7, NEW_TOPIC),
+        ([], 1, NEW_TOPIC),
+        ([], -1, NEW_TOPIC),
+        ([0], 1, ["expected 0, because the topic orders has 1 partition here", "{root}/orders-1"]),
+        ([0, 1, 2], 7, ["expected 0 to 2, because the topic orders has 3 partitions here", "{root}/orders-7"]),
+        ([0, 1, 2], -7, ["expected 0 to 2, because the topic orders has 3 partitions here", "null"]),
+        ([1, 3], 2, ["expected 1, 3, because the topic orders has 2 partitions here", "{root}/orders-2"]),
+    ],
+)
+def test_a_row_cannot_add_a_partition_to_a_topic(
+    root: Path, existing: list[int], number: int, words: list[str], batch: int | None
+) -> None:
+    for one in existing:
+        Sink(root / f"orders-{one}", "value").run(values("a"))
+    before = sorted(root.rglob("*.log"))
+    given = [{"value": b"b", "partition": n} for n in [*(existing or [0]), number]]
+    for sink in (
+        Sink(root, "value", "partition", topic="orders", batch=batch),
+        Sink(root, "value", "partition", "topic", batch=batch),
+    ):
+        with refuses("CORDWOOD_BAD_OPTION", *(word.format(root=root) for word in words), f"found {number} in a row"):
+            sink.run([{**row, "topic": "orders"} for row in given])
+    assert sorted(root.rglob("*.log")) == before
+    assert all_texts(root) == Counter("a" * len(existing))
+
+
+@pytest.mark.parametrize("batch", [None, 0])
+def test_a_partition_that_was_added_since_the_write_began_is_known(root: Path, batch: int | None) -> None:
+    sink = Sink(root, "value", "partition", topic="orders", batch=batch)
+    Sink(root, topic="orders", numPartitions=3).run(values("a"))
+    sink.run([{"value": b"b", "partition": 2}])
+    assert texts(root / "orders-2") == ["b"]
 
 
 def test_the_columns_are_checked() -> None:

@@ -17,8 +17,10 @@ pytestmark = pytest.mark.python_source
 OTHER = "0d5c1f7e-0000-4000-8000-ba9876543210"
 
 
-def micro_batch(path: Path, batch: int, **options: Any) -> Sink:
-    return Sink(path, "value", "partition", topic="orders", batch=batch, **options)
+def micro_batch(path: Path, batch: int, *, partitions: int = 1, **options: Any) -> Sink:
+    """A micro-batch for a topic, which has so many partitions if it is new."""
+    count = {} if partitions == 1 else {"numPartitions": partitions}
+    return Sink(path, "value", "partition", topic="orders", batch=batch, **count, **options)
 
 
 def rows(*pairs: tuple[int, str]) -> list[dict[str, Any]]:
@@ -28,14 +30,14 @@ def rows(*pairs: tuple[int, str]) -> list[dict[str, Any]]:
 def test_a_micro_batch_that_is_repeated_is_written_once(root: Path) -> None:
     for batch in range(3):
         for _ in range(3):
-            micro_batch(root, batch).run(rows((0, f"a{batch}"), (1, f"b{batch}")))
+            micro_batch(root, batch, partitions=2).run(rows((0, f"a{batch}"), (1, f"b{batch}")))
     assert [texts(root / f"orders-{n}") for n in range(2)] == [["a0", "a1", "a2"], ["b0", "b1", "b2"]]
     assert left(root) == []
 
 
 def test_a_repeated_micro_batch_may_have_other_partitions(root: Path) -> None:
     """The numbers are those of the query in the whole directory, and not those of each partition."""
-    micro_batch(root, 0).run(rows((3, "a")))
+    micro_batch(root, 0, partitions=4).run(rows((3, "a")))
     micro_batch(root, 1).run(rows((1, "b")))
     micro_batch(root, 1).run(rows((0, "b"), (3, "b")))
     assert all_texts(root) == Counter("ab")
@@ -55,7 +57,7 @@ def test_a_micro_batch_without_rows_changes_nothing(root: Path) -> None:
 
 
 def test_what_an_earlier_run_staged_is_removed(root: Path) -> None:
-    micro_batch(root, 0).stage(0, rows((0, "a"), (2, "b")))
+    micro_batch(root, 0, partitions=3).stage(0, rows((0, "a"), (2, "b")))
     micro_batch(root, 0, query=OTHER).stage(0, rows((0, "c")))
     micro_batch(root, 0).run(rows((0, "a")))
     assert texts(root / "orders-0") == ["a"]
@@ -74,7 +76,7 @@ def test_an_aborted_micro_batch_leaves_nothing_and_can_be_repeated(root: Path) -
 def test_a_complete_result_replaces_the_one_before(root: Path) -> None:
     for batch in range(3):
         for _ in range(2):
-            micro_batch(root, batch, overwrite=True).run(rows((0, f"a{batch}"), (1, f"b{batch}")))
+            micro_batch(root, batch, partitions=2, overwrite=True).run(rows((0, f"a{batch}"), (1, f"b{batch}")))
     assert all_texts(root) == Counter(["a2", "b2"])
 
 

@@ -38,7 +38,7 @@ def writer(root: Path, done: Path, number: int) -> None:
         while True:
             turn += 1
             rows = rows_of(f"{number}.{turn}")
-            Sink(root, "value", "partition", topic="orders").run(rows[::2], rows[1::2])
+            Sink(root, "value", "partition", topic="orders", numPartitions=PARTITIONS).run(rows[::2], rows[1::2])
             file.write(f"{number}.{turn}\n")
             file.flush()
 

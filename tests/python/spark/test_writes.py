@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, StreamingQueryException
 
 import cordwood as cw
 from cordwood.spark import errors
@@ -63,6 +63,7 @@ def test_random_frames_are_in_the_logs_as_they_were(spark: Any, root: Path, seed
         frame = spark.createDataFrame(rows, SCHEMA).repartition(chance.randrange(1, 5))
         mode = "append" if turn else "overwrite"
         settings = {"kafka.compression.type": chance.choice(["none", "zstd", "lz4"]), "kafka.max.message.bytes": "2000"}
+        settings["numPartitions"] = "3"
         frame.write.format("cordwood").mode(mode).options(**settings).save(str(root))
         for row in rows:
             expected.setdefault(row[:2], Counter())[as_written(row)] += 1
@@ -77,7 +78,7 @@ def test_rows_of_one_task_keep_their_order(spark: Any, root: Path) -> None:
     frame = spark.range(30_000, numPartitions=1).selectExpr(
         "CAST(id AS STRING) AS value", "CAST(id % 3 AS INT) AS partition"
     )
-    frame.write.format("cordwood").mode("append").option("topic", "orders").save(str(root))
+    frame.write.format("cordwood").mode("append").options(topic="orders", numPartitions=3).save(str(root))
     for partition in range(3):
         assert texts(root / f"orders-{partition}") == [str(n) for n in range(partition, 30_000, 3)]
 
@@ -165,6 +166,17 @@ def test_a_stream_continues_and_a_repeated_micro_batch_is_written_once(spark: An
     shutil.rmtree(stream.checkpoint)
     stream.run()
     assert all_texts(stream.data) == Counter("abcd" * 2)
+
+
+def test_spark_refuses_the_output_mode_update_when_the_query_runs(spark: Any, root: Path) -> None:
+    stream = Query(spark, root)
+    stream.add("1", "a")
+    lines = spark.readStream.format("text").load(str(stream.input))
+    writer = lines.writeStream.format("cordwood").outputMode("update").trigger(availableNow=True)
+    query = writer.options(topic="orders", checkpointLocation=str(stream.checkpoint)).start(str(stream.data))
+    with pytest.raises(StreamingQueryException, match="cordwood does not support Update mode"):
+        query.awaitTermination()
+    assert not stream.data.exists()
 
 
 @pytest.mark.long

@@ -133,7 +133,8 @@ fn numbers_outside_their_range_are_refused() {
         }
     }
     for name in ["startingTimestamp", "endingTimestamp"] {
-        for text in wrong.iter().filter(|text| **text != "0") {
+        // zeros before a time are no mistake
+        for text in wrong.iter().filter(|text| !text.starts_with('0') || text.contains('x')) {
             assert!(refused(&[("path", "x"), (name, text)]).starts_with(name), "{name}={text}");
         }
     }

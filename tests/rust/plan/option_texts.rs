@@ -17,11 +17,20 @@ const ACCEPTED: [(&str, &[&str]); 33] = [
     ("kafka.exclude.internal.topics", &["true", "FALSE"]),
     ("excludeInternalTopics", &["true", "false"]),
     ("startingOffsets", &["earliest", "LATEST", r#"{"a":{"0":0,"1":-2},"b":{"0":-1}}"#]),
-    ("startingTimestamp", &["0", "+7", "9223372036854775807", " 5 "]),
-    ("startingOffsetsByTimestamp", &[r#"{"a":{"0":0,"1":9223372036854775807},"b":{"0":5}}"#]),
+    (
+        "startingTimestamp",
+        &["0", "9223372036854775807", " 5 ", "2024-05-01T10:00Z", "2024-05-01", "-2h", "1700000012ms"],
+    ),
+    (
+        "startingOffsetsByTimestamp",
+        &[
+            r#"{"a":{"0":0,"1":9223372036854775807},"b":{"0":5}}"#,
+            r#"{"a":{"0":"2024-05-01T12:00+02:00","1":"1700000012s"},"b":{"0":"1700000012ms"}}"#,
+        ],
+    ),
     ("startingOffsetsByTimestampStrategy", &["error", "latest"]),
     ("endingOffsets", &["latest", r#"{"a":{"0":3,"1":-1},"b":{"0":9223372036854775807}}"#]),
-    ("endingTimestamp", &["0", "1700000000000"]),
+    ("endingTimestamp", &["0", "1700000000000", "now", "1700000000000000us"]),
     ("endingOffsetsByTimestamp", &[r#"{"a":{"0":0,"1":1},"b":{"0":5}}"#]),
     ("failOnDataLoss", &["true", "false"]),
     ("minPartitions", &["1", "9223372036854775807"]),
@@ -69,6 +78,46 @@ fn every_option_is_written_as_it_was_read() {
                 options == default || found.len() > 1 || name == "path" || name == "paths",
                 "{name}={text}: {found:?}"
             );
+        }
+    }
+}
+
+#[test]
+fn a_time_is_the_same_as_a_text_and_in_milliseconds() {
+    for text in ["2024-05-01T10:00Z", "2024-05-01T12:00+02:00", "1714557600s", "1714557600000"] {
+        for name in ["startingTimestamp", "endingTimestamp"] {
+            assert_eq!(
+                written(&read(&[("path", "x"), (name, text)]).unwrap())[name],
+                "1714557600000",
+                "{text}"
+            );
+        }
+        for name in ["startingOffsetsByTimestamp", "endingOffsetsByTimestamp"] {
+            let found = read(&[("path", "x"), (name, &format!(r#"{{"a":{{"0":"{text}"}}}}"#))]).unwrap();
+            assert_eq!(written(&found)[name], r#"{"a":{"0":1714557600000}}"#, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_time_in_another_unit_or_without_a_zone_is_refused() {
+    for (text, words) in [
+        ("1700000012", "in seconds it is 1700000012s (2023-11-14T22:13:32.000Z), in ms 1700000012ms"),
+        ("1700000012000000", "in microseconds it is 1700000012000000us"),
+        ("1700000012000000000", "in nanoseconds it is 1700000012000000000ns"),
+        ("2024-05-01T10:00", "add Z for UTC (2024-05-01T10:00Z)"),
+        ("yesterday", "a time in one of the forms 2024-05-01T10:00Z, "),
+    ] {
+        for name in ["startingTimestamp", "endingTimestamp"] {
+            let error = read(&[("path", "x"), (name, text)]).unwrap_err();
+            assert_eq!(error.code, Code::BadOption);
+            assert!(error.reason.starts_with(name) && error.reason.contains(words), "{}", error.reason);
+        }
+        let in_json = if text.starts_with('1') { text.to_owned() } else { format!("{text:?}") };
+        for name in ["startingOffsetsByTimestamp", "endingOffsetsByTimestamp"] {
+            let json = format!(r#"{{"a":{{"0":{in_json}}}}}"#);
+            let error = read(&[("path", "x"), (name, &json)]).unwrap_err();
+            assert!(error.reason.starts_with(name) && error.reason.contains(words), "{}", error.reason);
         }
     }
 }
@@ -154,7 +203,8 @@ fn hostile_json_is_refused() {
         r#"{"a":{"0":9223372036854775808}}"#.to_owned(),
         r#"{"a":{"0":1.0}}"#.to_owned(),
         r#"{"a":{"0":-3}}"#.to_owned(),
-        r#"{"a":{"0":"1"}}"#.to_owned(),
+        r#"{"a":{"0":"one"}}"#.to_owned(),
+        r#"{"a":{"0":["1"]}}"#.to_owned(),
         r#"{"a":{"0":1,"0":2}}"#.to_owned(),
         r#"{"a":{"0":1,"00":2}}"#.to_owned(),
         r#"{"a":{"0":1},"a":{"1":2}}"#.to_owned(),
@@ -181,6 +231,8 @@ fn hostile_json_is_refused() {
         "endingOffsets",
         "endingOffsetsByTimestamp",
     ];
+    // of times, a text may be one
+    assert!(read(&[("path", "data"), ("startingOffsets", r#"{"a":{"0":"1"}}"#)]).is_err());
     for name in names {
         for text in &texts {
             let error = read(&[("path", "data"), (name, text)]).unwrap_err();

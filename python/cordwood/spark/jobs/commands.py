@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from cordwood.cli.exit_codes import FAILED, USAGE, UsageError, exit_code_of, say, stop_when_unread
-from cordwood.cli.moment import parse_time
+from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.once import CommandWithOptionsOnce
 from cordwood.cli.settings import SETTINGS, settings
 from cordwood.cli.terminal import Column as Heading
@@ -410,7 +410,7 @@ def _options(given: list[str] | None, since: str | None, until: str | None) -> d
             continue
         if any(name.lower() == other.lower() for other in options):
             raise UsageError(f"{flag} and --option {name}: expected one of them")
-        options[name] = parse_time(flag, time)
+        options[name] = with_unit(parse_time(flag, time))
     return options
 
 

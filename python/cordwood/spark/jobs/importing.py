@@ -13,14 +13,15 @@ from pyarrow import ArrowInvalid, parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
-from cordwood._core import _local_path
+from cordwood import Log, LogWriter
+from cordwood._core import _is_topic, _local_path
 from cordwood.spark.jobs.errors import ImportRowsError
 from cordwood.spark.jobs.export_run import Progress
 from cordwood.spark.jobs.reading import Option, Paths, parallelism, texts
 from cordwood.spark.source import SinkDataSource
 from cordwood.spark.write.commit import recover
 from cordwood.spark.write.journal import Journal
-from cordwood.spark.write.options import SinkOptions
+from cordwood.spark.write.options import MAX_PARTITIONS, SinkOptions
 from cordwood.spark.write.rows import COLUMNS, check_columns
 
 __all__ = ["Import", "import_parquet"]
@@ -84,7 +85,8 @@ def import_parquet(  # noqa: PLR0913  (options, by name)
     *source*: a Parquet file, a directory of them, or several. The columns `key`, `value`, `topic`, `partition`,
     `timestamp` and `headers` make a record, as with `df.write.format("cordwood")`; *columns* are SQL expressions by the
     name of such a column, over the columns of the files: `{"value": "to_json(struct(*))"}`. Other columns are ignored.
-    *path* and *options* are those of a write, such as `topic="orders"`. With *dry_run* nothing is written.
+    *path* and *options* are those of a write, such as `topic="orders"`; a new topic has the partitions that its rows
+    name, or `numPartitions`. With *dry_run* nothing is written.
 
     The rows of an export have the order that they had in their logs, by the columns `topic`, `partition` and `offset`;
     others have the order of their files, by name, and in them. The files are imported in steps of *step_bytes* (256 MiB
@@ -107,7 +109,7 @@ def import_parquet(  # noqa: PLR0913  (options, by name)
     steps = _steps(inputs, step_bytes or _STEP_BYTES_A_CORE * parallelism(spark))
     name, version = _names(roots, checked, given, columns, steps)
     if not dry_run:
-        recover(checked.root, [] if checked.topic is None else [checked.topic], checked.config)
+        recover(checked.root, [] if checked.topic is None else [checked.topic], checked.configs())
     done = _finished(Journal(checked.root), name, version) + 1
     used = [column for column in frame.columns if column in COLUMNS]
     result = Import(
@@ -123,6 +125,8 @@ def import_parquet(  # noqa: PLR0913  (options, by name)
     )
     if dry_run:
         return result
+    if done == 0 and "partition" in used and checked.partitions is None and checked.partition is None:
+        _create_topics(frame, checked)
     spark.dataSource.register(SinkDataSource)
     report = _reports(steps, done, progress)
     report(done)
@@ -132,6 +136,22 @@ def import_parquet(  # noqa: PLR0913  (options, by name)
         sink.option("txnAppId", f"{name}.{version}").option("txnVersion", str(number)).save()
         report(number + 1)
     return result
+
+
+def _create_topics(frame: DataFrame, options: SinkOptions) -> None:
+    """Create new topics with the partitions that the rows name: a write creates those of its option only."""
+    topic = F.col("topic") if options.topic is None else F.lit(options.topic)
+    counts = frame.groupBy(topic.alias("topic")).agg(F.max("partition").alias("last")).collect()
+    existing, configs = Journal(options.root).existing(), options.configs()
+    for name, last in counts:
+        # rows without a partition, or with a wrong place, are left to the write
+        if last is None or not _is_topic(name or "") or not 0 <= last < MAX_PARTITIONS:
+            continue
+        # an import that was interrupted here has left logs without records
+        if all(Log(options.directory(name, number)).log_end_offset == 0 for number in existing.get(name, ())):
+            Path(options.root).mkdir(parents=True, exist_ok=True)
+            for number in range(last + 1):
+                LogWriter(options.directory(name, number), config=configs.of(name)).close()
 
 
 def _inputs(roots: Iterable[str]) -> list[_Input]:

@@ -8,14 +8,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from cordwood import CordwoodError, LockedError, Log, LogConfig, LogWriter
+from cordwood import CordwoodError, LockedError, Log, LogWriter
 from cordwood._core import _partition_parts
 from cordwood.spark.errors import SEGMENT_GONE, UNFINISHED_WRITE, SparkLogError
 from cordwood.spark.write.journal import Change, Commit, Journal, Piece, unless_removed
-from cordwood.spark.write.options import SinkOptions
-from cordwood.spark.write.staging import Staged, StagedBatches
+from cordwood.spark.write.options import SinkOptions, TopicConfigs
+from cordwood.spark.write.remains import remains_of
+from cordwood.spark.write.staging import LogBatches, Staged
 
-__all__ = ["check_lock", "commit_staged", "recover"]
+__all__ = ["check_lock", "commit_staged", "locked", "recover"]
 
 _LOCK_OF_BROKER = ".lock"
 _LOCK_WAIT_SECONDS = 30.0
@@ -45,16 +46,16 @@ def commit_staged(
     if a topic has another number of partitions than the option says;
     `CORDWOOD_SEGMENT_GONE` if a staged log is not as the task left it.
     """
-    journal = Journal(options.root)
+    journal, configs = Journal(options.root), options.configs()
     staged = list(staged)
-    recover(options.root, _topics(options, staged), options.config)
+    recover(options.root, _topics(options, staged), configs)
     if _is_committed(journal, query):
         return False
     opened = _opened(journal, staged)
     pieces = _pieces(options, journal, staged, is_overwrite=is_overwrite)
     if not pieces:
         return True
-    with _all_locked(journal, sorted(pieces), options.config) as writers:
+    with _all_locked(journal, sorted(pieces), configs) as writers:
         if _is_committed(journal, query):
             # an earlier driver of the query was still alive, and had the locks
             return False
@@ -77,7 +78,7 @@ def commit_staged(
     return True
 
 
-def recover(root: str, topics: Collection[str], config: LogConfig | None = None) -> None:
+def recover(root: str, topics: Collection[str], configs: TopicConfigs | None = None) -> None:
     """Take back the commits that were interrupted, and finish those that count already.
 
     What is left of files that were not completely written is removed. The commits of a process that is alive, which has
@@ -86,14 +87,14 @@ def recover(root: str, topics: Collection[str], config: LogConfig | None = None)
     *Errors*: `CORDWOOD_UNFINISHED_WRITE` if records of others follow those of an interrupted commit to one of *topics*.
     A commit to other topics stays unfinished then, until a write to one of them.
     """
-    journal = Journal(root)
+    journal, configs = Journal(root), configs or TopicConfigs(root)
     pending = [(path, commit, _take_back) for path, commit in journal.unfinished()]
     pending += [(path, commit, _delete_older) for path, commit in journal.finished() if commit.is_overwrite]
     for path, commit, end in pending:
         # a partition that was deleted has nothing to take back
         names = [change.name for change in commit.changes if (journal.root / change.name).is_dir()]
         try:
-            with _locked(journal, names, config) as writers:
+            with locked(journal, names, configs) as writers:
                 # the locks show that its process has ended; it may have ended its commit before
                 if path.exists():
                     end(journal, path, commit, writers)
@@ -106,7 +107,7 @@ def recover(root: str, topics: Collection[str], config: LogConfig | None = None)
         # It is written with the lock of its partition. One that cannot be removed now does no harm.
         with suppress(CordwoodError, OSError):
             if path.exists():
-                with _locked(journal, [name], config):
+                with locked(journal, [name], configs):
                     path.unlink(missing_ok=True)
 
 
@@ -132,8 +133,13 @@ def _topics(options: SinkOptions, staged: Iterable[Staged]) -> set[str]:
 
 
 def _topics_of(commit: Commit) -> set[str]:
-    parts = [_partition_parts(change.name) for change in commit.changes]
-    return {named[0] for named in parts if named is not None}
+    return {topic for change in commit.changes if (topic := _topic(change.name)) is not None}
+
+
+def _topic(name: str) -> str | None:
+    """Return the topic in the name of a partition directory."""
+    parts = _partition_parts(name)
+    return None if parts is None else parts[0]
 
 
 def _is_committed(journal: Journal, query: tuple[str, int] | None) -> bool:
@@ -160,11 +166,11 @@ def _pieces(
     return pieces
 
 
-def _opened(journal: Journal, staged: Iterable[Staged]) -> dict[str, StagedBatches]:
+def _opened(journal: Journal, staged: Iterable[Staged]) -> dict[str, LogBatches]:
     """Open the staged logs. *Errors*: `CORDWOOD_SEGMENT_GONE` if one is not as the task left it."""
     opened = {}
     for one in staged:
-        batches = opened[one.place] = StagedBatches(journal.root / one.place)
+        batches = opened[one.place] = LogBatches(Log(journal.root / one.place))
         records = one.runs[-1].end_offset
         if batches.end_offset != records:
             expected = f"{one.place}: expected the {records} records that a task wrote, found {batches.end_offset}"
@@ -174,14 +180,14 @@ def _opened(journal: Journal, staged: Iterable[Staged]) -> dict[str, StagedBatch
 
 
 @contextmanager
-def _all_locked(journal: Journal, names: list[str], config: LogConfig) -> Iterator[dict[str, LogWriter]]:
+def _all_locked(journal: Journal, names: list[str], configs: TopicConfigs) -> Iterator[dict[str, LogWriter]]:
     """Open the logs for writing, when no other process has one. No commit to them is unfinished then."""
     until = time.monotonic() + _LOCK_WAIT_SECONDS
     _allow_open_files(_OPEN_FILES * len(names))
     with ExitStack() as stack:
         while True:
             try:
-                writers = stack.enter_context(_locked(journal, names, config))
+                writers = stack.enter_context(locked(journal, names, configs))
             except LockedError as error:
                 # another commit ends soon, and a broker does not
                 if not _is_of_partition(error) or time.monotonic() > until:
@@ -197,7 +203,7 @@ def _all_locked(journal: Journal, names: list[str], config: LogConfig) -> Iterat
                 break
             # its process died while it had the locks
             stack.close()
-            recover(str(journal.root), {topic for name, topic, _ in journal.partitions() if name in names}, config)
+            recover(str(journal.root), {topic for name, topic, _ in journal.partitions() if name in names}, configs)
             if time.monotonic() > until:
                 raise SparkLogError(
                     UNFINISHED_WRITE,
@@ -209,12 +215,14 @@ def _all_locked(journal: Journal, names: list[str], config: LogConfig) -> Iterat
 
 
 @contextmanager
-def _locked(journal: Journal, names: list[str], config: LogConfig | None) -> Iterator[dict[str, LogWriter]]:
-    """Open the logs for writing, and close them at the end."""
+def locked(journal: Journal, names: list[str], configs: TopicConfigs) -> Iterator[dict[str, LogWriter]]:
+    """Open the logs for writing, and close them at the end. *Errors*: `LockedError` if another process has one."""
     writers: dict[str, LogWriter] = {}
+    topics = {name: topic for name in names if (topic := _topic(name)) is not None}
+    by_name = {name: configs.of(topic) for name, topic in topics.items()}
 
     def open_log(name: str) -> None:
-        writers[name] = unless_removed(lambda: LogWriter(journal.root / name, config=config, flush="none"))
+        writers[name] = unless_removed(lambda: LogWriter(journal.root / name, config=by_name[name], flush="none"))
 
     try:
         # two commits to the same logs do not take each other's second lock
@@ -258,7 +266,7 @@ def _is_of_partition(error: LockedError) -> bool:
     return error.file is not None and Path(error.file).name != _LOCK_OF_BROKER
 
 
-def _append(change: Change, opened: Mapping[str, StagedBatches], writer: LogWriter, *, is_overwrite: bool) -> None:
+def _append(change: Change, opened: Mapping[str, LogBatches], writer: LogWriter, *, is_overwrite: bool) -> None:
     if is_overwrite:
         # so that the older records have segments of their own, which can be deleted
         writer.roll()
@@ -282,26 +290,16 @@ def _take_back(journal: Journal, path: Path, commit: Commit, writers: Mapping[st
 
 def _check_own(root: Path, log: Log, change: Change, path: Path) -> None:
     """Check that the records after the start of a commit are its own. *Errors*: `CORDWOOD_UNFINISHED_WRITE`."""
-    try:
-        columns = log.batches(start_offset=change.start_offset).to_arrow()
-        found = list(zip(*(columns.column(name).to_pylist() for name in ("count", "size", "crc")), strict=True))
-        opened = {piece.place: StagedBatches(root / piece.place) for piece in change.pieces}
-        own = [
-            fingerprint
-            for piece in change.pieces
-            for fingerprint in opened[piece.place].fingerprints(piece.start_offset, piece.end_offset)
-        ]
-        if found == own[: len(found)]:
-            return
-        wrong = "others"
-    except (CordwoodError, OSError) as error:
-        # a log whose start was moved, staged logs that somebody removed
-        wrong = f"an error: {error}"
+    found = remains_of(root, log, change)
+    if not found.has_others:
+        return
+    wrong = "others" if found.error is None else f"an error: {found.error}"
     raise SparkLogError(
         UNFINISHED_WRITE,
         f"{log.path}: expected only records of an interrupted write at offset {change.start_offset} and after, "
-        f"found {wrong}. They are not taken back, because records of others could be lost; to keep all of them, "
-        f"remove {path}",
+        f"found {wrong}. They are not taken back, because records of others could be lost; cordwood spark-writes "
+        f"{root} shows the write, and takes back what has no records of others after it; to keep all records, remove "
+        f"{path}",
         topic=log.topic,
         partition=log.partition,
     )

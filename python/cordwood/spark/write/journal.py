@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from cordwood._core import _has_segments, _partition_parts
 from cordwood.spark.errors import UNFINISHED_WRITE, SparkLogError
 
-__all__ = ["Change", "Commit", "Journal", "Piece", "unless_removed"]
+__all__ = ["Change", "Commit", "Journal", "Piece", "is_log", "unless_removed"]
 
 _OWN = ".cordwood.spark"
 _FORMAT = 1
@@ -97,7 +97,7 @@ class Journal:
         """Return the partitions of each topic that have a segment, ascending."""
         found: dict[str, list[int]] = {}
         for name, topic, partition in self.partitions():
-            if _is_log(self.root / name):
+            if is_log(self.root / name):
                 found.setdefault(topic, []).append(partition)
         return {topic: tuple(sorted(numbers)) for topic, numbers in found.items()}
 
@@ -123,7 +123,7 @@ class Journal:
                     # an attempt that outlived its job may still write there; the rest is removed later
                     shutil.rmtree(folder, ignore_errors=True)
             empty = [staged, own]
-            if not _is_log(own.parent):
+            if not is_log(own.parent):
                 # nothing was ever committed to this partition
                 empty = [staged, own / "unfinished", own, own.parent]
             for folder in empty:
@@ -209,7 +209,7 @@ class Journal:
                         yield path, _commit_from(path)
 
 
-def _is_log(partition: Path) -> bool:
+def is_log(partition: Path) -> bool:
     """Whether a partition directory has a segment. Another process may have removed it."""
     try:
         return _has_segments(partition)

@@ -9,7 +9,9 @@ from cordwood import ConfigError, Log, LogConfig
 from cordwood._core import _is_topic, _local_path, _nearest, _partition_parts
 from cordwood.spark.errors import bad_option
 
-__all__ = ["SinkOptions"]
+__all__ = ["MAX_PARTITIONS", "SinkOptions", "TopicConfigs"]
+
+MAX_PARTITIONS = 100_000
 
 _PREFIX = "kafka."
 
@@ -22,6 +24,26 @@ _SETTINGS = [*LogConfig().to_properties(), "internal.segment.bytes"]
 
 # a producer's name of "uncompressed"
 _NO_COMPRESSION = {"none": "uncompressed"}
+
+
+class TopicConfigs:
+    """The settings of the topics of a data directory, each read once."""
+
+    def __init__(self, root: str, given: Mapping[str, str] | None = None) -> None:
+        """Read nothing yet. *given*: settings of all topics, by Kafka's names, which take precedence."""
+        self._root = root
+        self._given = dict(given or {})
+        self._known: dict[str, LogConfig] = {}
+
+    def of(self, topic: str) -> LogConfig:
+        """Return the settings of a topic: those given, then those in the metadata of the data directory, if it has any.
+
+        *Errors*: `CorruptLogError` if the metadata is damaged.
+        """
+        if topic not in self._known:
+            known = LogConfig.from_metadata(Path(self._root, f"{topic}-0"), overrides=self._given)
+            self._known[topic] = known or LogConfig.from_properties(self._given, kind="topic")
+        return self._known[topic]
 
 
 @dataclass(frozen=True)
@@ -40,8 +62,8 @@ class SinkOptions:
     partitions: int | None
     """The number of partitions of each topic; `None`: those that there are, and one in a new topic."""
 
-    config: LogConfig
-    """The settings of the logs."""
+    settings: Mapping[str, str]
+    """The settings of the topics, by Kafka's names. Others are those in the metadata of the data directory."""
 
     transaction: tuple[str, int] | None
     """An application's id of a batch write and its number: numbers up to the last committed one are not written."""
@@ -63,7 +85,12 @@ class SinkOptions:
         root, topic, partition = _place(given.get("path", ""), given.get("topic"), has_topics=has_topics)
         partitions = _partitions(given.get("numpartitions"), partition)
         transaction = _transaction(given.get("txnappid"), given.get("txnversion"))
-        return cls(root, topic, partition, partitions, _config(settings), transaction)
+        _check_settings(settings)
+        return cls(root, topic, partition, partitions, settings, transaction)
+
+    def configs(self) -> TopicConfigs:
+        """Return the settings of the topics, as they are now."""
+        return TopicConfigs(self.root, self.settings)
 
     def directory(self, topic: str, partition: int) -> Path:
         """Return the path of a partition directory."""
@@ -114,12 +141,9 @@ def _partitions(text: str | None, partition: int | None) -> int | None:
         return None
     if partition is not None:
         raise bad_option("numPartitions", "no such option, because the path is that of one partition", text)
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MAX_PARTITIONS:
-        raise bad_option("numPartitions", f"a number from 1 to {_MAX_PARTITIONS}", text)
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= MAX_PARTITIONS:
+        raise bad_option("numPartitions", f"a number from 1 to {MAX_PARTITIONS}", text)
     return int(text)
-
-
-_MAX_PARTITIONS = 100_000
 
 
 def _transaction(application: str | None, number: str | None) -> tuple[str, int] | None:
@@ -146,12 +170,8 @@ def _setting(name: str, text: str) -> dict[str, str]:
     return {}
 
 
-def _config(settings: Mapping[str, str]) -> LogConfig:
+def _check_settings(settings: Mapping[str, str]) -> None:
     try:
-        config = LogConfig.from_properties(settings, kind="topic")
+        LogConfig.from_properties(settings, kind="topic")
     except ConfigError as error:
         raise bad_option(f"{_PREFIX}{error.argument}", str(error.expected), error.found) from error
-    if config.message_timestamp_type.name != "CreateTime":
-        expected = "CreateTime, because the rows have their timestamps when they are staged"
-        raise bad_option("kafka.message.timestamp.type", expected, config.message_timestamp_type.name)
-    return config

@@ -19,6 +19,7 @@ from pyspark.sql.types import (
 from cordwood._core import _is_topic, _partitions_of_keys
 from cordwood.spark.arrow_scalars import scalar
 from cordwood.spark.errors import BAD_OPTION, SparkLogError
+from cordwood.spark.write.journal import is_log
 from cordwood.spark.write.options import SinkOptions
 
 __all__ = ["COLUMNS", "RowLayout", "check_columns"]
@@ -131,11 +132,36 @@ class RowLayout:
         return pc.coalesce(given, by_key, _repeated(default % count, rows))
 
     def _check(self, topic: str, numbers: pa.Array) -> None:
-        """Check the partitions that rows name."""
-        for number in pc.unique(numbers).to_pylist():
-            if number is not None and (number < 0 or number >= (self.options.partitions or number + 1)):
-                most = "" if self.options.partitions is None else f", below numPartitions={self.options.partitions}"
-                raise _refused(f"column partition: expected 0 or more{most}, found {number} in a row of {topic}")
+        """Check the partitions that rows name: a write adds none to a topic."""
+        wanted = [number for number in pc.unique(numbers).to_pylist() if number is not None]
+        if not wanted:
+            return
+        existing, count = self.existing.get(topic, ()), self.options.partitions
+        if count is not None:
+            self.partitions_of(topic)
+        known = range(count) if count is not None else existing or range(1)
+        for number in wanted:
+            # of a stream, the topic may have got it since the query began
+            if number not in known and not (count is None and is_log(self.options.directory(topic, number))):
+                raise _refused(f"column partition: {self._reason(topic, number)}")
+
+    def _reason(self, topic: str, number: int) -> str:
+        """Say why a topic has no partition of this number."""
+        existing, count = self.existing.get(topic, ()), self.options.partitions
+        found = f"found {number} in a row of {topic}"
+        if count is not None:
+            return f"expected 0 to {count - 1}, because of numPartitions={count}, {found}"
+        if not existing:
+            advice = "give the option numPartitions, or drop the column, so that the keys choose the partitions"
+            return f"expected 0, because the new topic {topic} gets 1 partition, {found}; {advice}"
+        there = ", ".join(map(str, existing))
+        if len(existing) > 1 and existing == tuple(range(len(existing))):
+            there = f"0 to {len(existing) - 1}"
+        noun = "partition" if len(existing) == 1 else "partitions"
+        advice = f"to add a partition to the topic, write to its path first: {self.options.directory(topic, number)}"
+        if number < 0:
+            advice = "leave it null to choose the partition by the key"
+        return f"expected {there}, because the topic {topic} has {len(existing)} {noun} here, {found}; {advice}"
 
 
 def _where(batch: pa.RecordBatch, column: pa.Array, value: str | int) -> pa.RecordBatch:

@@ -3,22 +3,31 @@
 import os
 import shutil
 import uuid
+import zlib
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 
-from cordwood import Log, LogConfig, LogWriter
+from cordwood import Log, LogConfig, LogWriter, TimestampType
 from cordwood.spark.write.journal import Journal
+from cordwood.spark.write.options import TopicConfigs
 
-__all__ = ["Run", "Staged", "StagedBatches", "StagingLog"]
+__all__ = ["LogBatches", "Run", "Staged", "StagingLog"]
 
 # rows are collected up to this size, so that each partition gets large batches
 _BUFFER_BYTES = 32 << 20
 
 _CHUNK_BYTES = 8 << 20
+
+_NO_LIMIT = (1 << 63) - 1
+
+# In the header of a batch of v2, what an append does not change: all but the offset, the epoch, the checksum and, in a
+# topic with the time of the append, the attributes and the largest timestamp.
+_UNSTAMPED_FIELDS = slice(23, 35)
+_STAMPED_END = 43
 
 
 @dataclass(frozen=True)
@@ -46,20 +55,18 @@ class Staged:
 
 
 class StagingLog:
-    """The staged log of one attempt of a task, under construction."""
+    """The staged logs of one attempt of a task, under construction: one for all topics with the same settings."""
 
-    def __init__(self, root: str, config: LogConfig, write: str, task: int) -> None:
+    def __init__(self, configs: TopicConfigs, root: str, write: str, task: int) -> None:
         """Create nothing yet. *write*: the id of the write."""
         self._journal = Journal(root)
-        self._config = config
+        self._configs = configs
         self._write = write
         # unique, because attempts of a task, also of a run that died, may write at the same time
         self._task = f"task-{task}.{uuid.uuid4().hex}"
-        self._place: Path | None = None
-        self._writer: LogWriter | None = None
+        self._logs: dict[LogConfig, _Log] = {}
         self._buffer: dict[tuple[str, int], list[pa.RecordBatch]] = {}
         self._buffered = 0
-        self._runs: list[Run] = []
 
     def append(self, topic: str, partition: int, rows: pa.RecordBatch) -> None:
         """Add rows for a partition."""
@@ -70,57 +77,85 @@ class StagingLog:
                 self._write_buffer()
 
     def finish(self) -> list[Staged]:
-        """Make the staged log durable and close it. Returns none if there was no row."""
+        """Make the staged logs durable and close them. Returns none if there was no row."""
         self._write_buffer()
-        if self._writer is None or self._place is None:
-            return []
-        self._writer.close()
-        place = self._place.relative_to(self._journal.root)
-        # the names of the directories above, down from the data directory
-        for folder in reversed(place.parents):
-            _sync(self._journal.root / folder)
-        return [Staged(str(place), self._runs)]
+        return [log.finish(self._journal.root) for log in self._logs.values()]
 
     def discard(self) -> None:
-        """Remove the staged log."""
-        self._writer = None
-        if self._place is not None:
-            shutil.rmtree(self._place, ignore_errors=True)
+        """Remove the staged logs."""
+        for log in self._logs.values():
+            shutil.rmtree(log.place, ignore_errors=True)
+        self._logs.clear()
 
     def _write_buffer(self) -> None:
         for (topic, partition), rows in self._buffer.items():
-            if self._writer is None:
-                self._place = self._journal.make_staging(f"{topic}-{partition}", self._write, self._task)
-                self._writer = LogWriter(self._place, config=self._config, flush="none")
+            config = _of_staged(self._configs.of(topic))
+            if config not in self._logs:
+                task = f"{self._task}.{len(self._logs)}" if self._logs else self._task
+                place = self._journal.make_staging(f"{topic}-{partition}", self._write, task)
+                self._logs[config] = _Log(place, LogWriter(place, config=config, flush="none"))
             # one record batch, because each becomes at least one batch of the log
-            appended = self._writer.append_arrow(pa.Table.from_batches(rows).combine_chunks())
-            self._runs.append(Run(topic, partition, appended.first_offset, appended.last_offset + 1))
+            log = self._logs[config]
+            appended = log.writer.append_arrow(pa.Table.from_batches(rows).combine_chunks())
+            log.runs.append(Run(topic, partition, appended.first_offset, appended.last_offset + 1))
         self._buffer.clear()
         self._buffered = 0
 
 
-class StagedBatches:
-    """The batches of a staged log that is complete."""
+@dataclass
+class _Log:
+    """A staged log, under construction."""
 
-    def __init__(self, directory: Path) -> None:
-        """Read the headers of all batches."""
-        self._log = Log(directory)
-        columns = self._log.batches().to_arrow()
-        names = ("base_offset", "segment_base_offset", "position", "size", "count", "crc")
-        self._base_offsets, self._segments, self._positions, self._sizes, self._counts, self._checksums = (
+    place: Path
+    writer: LogWriter
+    runs: list[Run] = field(default_factory=list)
+
+    def finish(self, root: Path) -> Staged:
+        self.writer.close()
+        place = self.place.relative_to(root)
+        # the names of the directories above, down from the data directory
+        for folder in reversed(place.parents):
+            _sync(root / folder)
+        return Staged(str(place), self.runs)
+
+
+def _of_staged(config: LogConfig) -> LogConfig:
+    """Return the settings of a staged log: as a producer's, its batches never have the time of the append."""
+    if config.message_timestamp_type is TimestampType.CreateTime:
+        return config
+    return replace(
+        config,
+        message_timestamp_type=TimestampType.CreateTime,
+        message_timestamp_before_max_ms=_NO_LIMIT,
+        message_timestamp_after_max_ms=_NO_LIMIT,
+    )
+
+
+class LogBatches:
+    """The batches of a log that nothing changes: a staged log that is complete, or one whose lock is held."""
+
+    def __init__(self, log: Log, start_offset: int | None = None) -> None:
+        """Read the headers of the batches; of those from an offset on."""
+        self._log = log
+        columns = log.batches(start_offset=start_offset).to_arrow()
+        names = ("base_offset", "segment_base_offset", "position", "size", "count")
+        self._base_offsets, self._segments, self._positions, self._sizes, self._counts = (
             columns.column(name).to_pylist() for name in names
         )
         self._files = {segment.base_offset: segment.path for segment in self._log.segments}
 
     @property
     def end_offset(self) -> int:
-        """The number of records."""
+        """The log end offset."""
         return self._log.log_end_offset
 
-    def fingerprints(self, start_offset: int, end_offset: int) -> list[tuple[int, int, int]]:
-        """Return the count, the size and the checksum of the batches of a run: what an append does not change."""
-        numbers = self._between(start_offset, end_offset)
-        return [(self._counts[n], self._sizes[n], self._checksums[n]) for n in numbers]
+    def fingerprints(self, start_offset: int, end_offset: int) -> Iterator[tuple[int, int]]:
+        """Return the number of records of each batch of a run, and a checksum of all that an append does not change."""
+        for number in self._between(start_offset, end_offset):
+            with Path(self._files[self._segments[number]]).open("rb") as file:
+                file.seek(self._positions[number])
+                header, rest = file.read(_STAMPED_END), file.read(self._sizes[number] - _STAMPED_END)
+            yield self._counts[number], zlib.crc32(rest, zlib.crc32(header[_UNSTAMPED_FIELDS]))
 
     def chunks(self, start_offset: int, end_offset: int) -> Iterator[bytes]:
         """Return the bytes of the batches of a run, several batches at a time."""

@@ -111,7 +111,7 @@ def _layout(options: Mapping[str, str], schema: StructType) -> RowLayout:
     with _errors():
         check_lock(checked.root)
         # topics of rows are known when they are committed
-        recover(checked.root, [] if checked.topic is None else [checked.topic], checked.config)
+        recover(checked.root, [] if checked.topic is None else [checked.topic], checked.configs())
         layout = RowLayout(checked, Journal(checked.root).existing())
     if checked.topic is not None and checked.partitions is not None:
         layout.partitions_of(checked.topic)
@@ -121,7 +121,7 @@ def _layout(options: Mapping[str, str], schema: StructType) -> RowLayout:
 def _stage(layout: RowLayout, batches: Iterator[pa.RecordBatch], write: str) -> list[Staged]:
     freeze_modules()
     task = _context().partitionId()
-    log = StagingLog(layout.options.root, layout.options.config, write, task)
+    log = StagingLog(layout.options.configs(), layout.options.root, write, task)
     try:
         with _errors():
             for batch in batches:

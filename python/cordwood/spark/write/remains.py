@@ -1,0 +1,58 @@
+"""What an interrupted commit has left in a log. Does not use Spark."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cordwood import CordwoodError, Log
+from cordwood.spark.write.journal import Change
+from cordwood.spark.write.staging import LogBatches
+
+__all__ = ["Remains", "remains_of"]
+
+
+@dataclass(frozen=True)
+class Remains:
+    """The records of a log after the start of a commit: first those of the commit, then those of others."""
+
+    start_offset: int
+    """The log end offset before the commit."""
+
+    end_offset: int
+    """The offset after the last record of the commit (exclusive)."""
+
+    log_end_offset: int
+    """The end of the log."""
+
+    error: str | None = None
+    """Why the records of the commit cannot be told from those of others: all of them count as those of others."""
+
+    @property
+    def has_others(self) -> bool:
+        """Whether records of others follow, which a truncation would remove too."""
+        return self.error is not None or self.log_end_offset > self.end_offset
+
+
+def remains_of(root: Path, log: Log, change: Change) -> Remains:
+    """Compare a log with the staged logs of a commit, batch by batch."""
+    start, end = change.start_offset, log.log_end_offset
+    # a log that was truncated since has nothing of the commit
+    if end <= start:
+        return Remains(start, start, start)
+    try:
+        found = LogBatches(log, start).fingerprints(start, end)
+        last = start
+        for (count, checksum), own in zip(found, _staged(root, change), strict=False):
+            if (count, checksum) != own:
+                break
+            last += count
+        return Remains(start, last, end)
+    except (CordwoodError, OSError) as error:
+        # a log whose start was moved, staged logs that somebody removed
+        return Remains(start, start, end, str(error))
+
+
+def _staged(root: Path, change: Change) -> Iterator[tuple[int, int]]:
+    opened = {piece.place: LogBatches(Log(root / piece.place)) for piece in change.pieces}
+    for piece in change.pieces:
+        yield from opened[piece.place].fingerprints(piece.start_offset, piece.end_offset)
