@@ -233,6 +233,11 @@ fn read_batch(bytes: &[u8], origin: Origin) -> std::result::Result<(BatchHeader,
         // an odd header is accepted if the checksum is right
         Origin::Follower { .. } => BatchHeader::parse(bytes, available)?,
     };
+    let stored = BatchHeader::v2(&head, header.base_offset, header.size).map(|stored| stored.last_offset);
+    if let Some(last) = stored.filter(|last| *last < header.base_offset) {
+        let expected = format!("a last offset from {} up", header.base_offset);
+        return Err(Malformed::new(expected, format!("last offset {last}")));
+    }
     let size = usize::try_from(header.size).unwrap_or(usize::MAX);
     let batch = bytes.get(..size).ok_or_else(partial)?;
     header.ensure_valid(batch)?;
