@@ -17,7 +17,7 @@ use super::numbers::Numbers;
 use super::{HeaderKeys, headers_type, timestamp_type};
 use crate::error::{Error, Malformed, Result};
 use crate::record::{
-    BatchHeader, LOG_OVERHEAD, MAX_DECOMPRESSED_BYTES, PREFIX, Payload, RecordSpan, Records,
+    BatchHeader, LOG_OVERHEAD, MAX_DECOMPRESSED_BYTES, MIN_LENGTH, PREFIX, Payload, RecordSpan, Records,
 };
 use crate::types::Interrupt;
 
@@ -26,9 +26,6 @@ const MAX_RECORDS: usize = 1 << 21;
 
 /// The maximum size of the headers of a cell in the column, bytes. An empty header has two bytes in a record.
 const MAX_HEADER_BYTES: usize = 512 << 20;
-
-/// The smallest length in the header of a batch: that of an entry of v0 without key and value. Kafka: `LegacyRecord.RECORD_OVERHEAD_V0`.
-const MIN_LENGTH: i32 = 14;
 
 /// The approximate size of a record in the columns without key, value and headers, bytes.
 const ROW_BYTES: usize = 48;
@@ -110,10 +107,9 @@ fn parts_of(cell: &[u8]) -> Result<Vec<Part<'_>>, Refused> {
 /// *Source*: `ByteBufferLogInputStream.nextBatch`.
 fn is_part(bytes: &[u8]) -> bool {
     let Some(length) = bytes.get(8..).and_then(|length| length.first_chunk()) else { return true };
-    let length = i32::from_be_bytes(*length);
+    let length = usize::try_from(i32::from_be_bytes(*length)).unwrap_or(0);
     let Some(magic) = bytes.get(PREFIX - 1) else { return length >= MIN_LENGTH };
-    let size = usize::try_from(length).map_or(0, |length| length.saturating_add(LOG_OVERHEAD));
-    length >= MIN_LENGTH && *magic <= 2 && bytes.len() < size
+    length >= MIN_LENGTH && *magic <= 2 && bytes.len() < length.saturating_add(LOG_OVERHEAD)
 }
 
 #[cold]

@@ -27,7 +27,7 @@ pub(super) struct DirtyKeys {
 }
 
 /// Rounds of batches: whether their keys count, the decompressed records, the keys with their offsets.
-type KeyRounds = Rounds<bool, Vec<u8>, (KeyHash, i64), ()>;
+type KeyRounds = Rounds<bool, Vec<u8>, (KeyHash, i64), bool>;
 
 /// The first part of a pass, at a position.
 struct Reading<'a> {
@@ -210,6 +210,7 @@ impl Reading<'_> {
     fn add_keys(&mut self, header: &BatchHeader, bytes: &[u8]) -> std::result::Result<(), Unusable> {
         let Self { keys, start, buffer, pending, .. } = self;
         let (mut records, payload) = Records::open(*header, bytes, buffer)?;
+        records.keep_out_of_place();
         while let Some((key, offset)) = next_key(&mut records, payload.of(bytes, buffer), *start)? {
             pending.push((keys.map.hash(key), offset));
             if pending.len() == AHEAD && !keys.put(pending)? {
@@ -218,6 +219,9 @@ impl Reading<'_> {
             }
         }
         self.is_full = !keys.put(pending)?;
+        if records.out_of_place().is_some() {
+            keys.replaced = None;
+        }
         Ok(())
     }
 
@@ -227,13 +231,16 @@ impl Reading<'_> {
         let start = *start;
         let map = &keys.map;
         rounds.work(|place, has_keys, bytes, (buffer, hashes)| {
+            let mut has_out_of_place = false;
             if *has_keys {
                 let (mut records, payload) = Records::open(place.batch.header, bytes, buffer)?;
+                records.keep_out_of_place();
                 while let Some((key, offset)) = next_key(&mut records, payload.of(bytes, buffer), start)? {
                     hashes.push((map.hash(key), offset));
                 }
+                has_out_of_place = records.out_of_place().is_some();
             }
-            Ok(())
+            Ok(has_out_of_place)
         });
         let finished = rounds.finish(|place, result, hashes| {
             if *is_full {
@@ -249,7 +256,9 @@ impl Reading<'_> {
                     return Ok(());
                 }
             }
-            result?;
+            if result? {
+                keys.replaced = None;
+            }
             keys.advance_past(&place.batch.header, start);
             Ok(())
         });

@@ -17,6 +17,7 @@ use super::batches::Unusable;
 use super::dirty_keys::DirtyKeys;
 use super::pass::control_type;
 use super::transactions::CleanedTransactions;
+use crate::error::Malformed;
 use crate::index::AbortedTransaction;
 use crate::record::{BatchHeader, BatchRewriter, RecordRef, Records, write_empty_batch};
 use crate::state::producers::LastRecord;
@@ -125,6 +126,7 @@ impl Rules<'_> {
     ) -> Result<Remains, Unusable> {
         let Scratch { rewriter, plain } = scratch;
         let (mut records, payload) = Records::open(*header, bytes, plain)?;
+        records.keep_out_of_place();
         // with the true base offset of a wrapper
         let header = &records.header().clone();
         let payload = payload.of(bytes, plain);
@@ -171,6 +173,11 @@ impl Rules<'_> {
         } else {
             header.delete_horizon()
         };
+        // Kafka's cleaner fails here, too, and leaves the log as it is
+        if let Some([one, next]) = kept.array_windows().find(|[one, next]| next.offset <= one.offset) {
+            let found = format!("offset {} after {}", next.offset, one.offset);
+            return Err(Malformed::new("ascending offsets of the records that remain", found).into());
+        }
         Ok(Some(rewriter.rebuild(header, kept, horizon, out)?))
     }
 

@@ -111,8 +111,10 @@ struct Counts {
     keys: HashMap<Box<[u8]>, u64>,
 }
 
-/// Counts the records of logs, in steps. Batches are decompressed only where their headers do not give the number: for groups by time or
-/// key, with a filter, where a time range may cut a batch, and in the formats before v2.
+/// Counts the records of logs, in steps: those that a scan returns. Batches are decompressed only where their headers do not give the
+/// number: for groups by time or key, with a filter, where a time range may cut a batch, and in the formats before v2. Of an uncompressed
+/// batch the offsets of its records are read, because a consumer leaves out a record whose offset is not above the one before it; with
+/// `check_crcs: false`, only headers are.
 ///
 /// *Memory*: the scan's, and the groups: an error if distinct keys take more than 1 GiB.
 ///
@@ -322,7 +324,7 @@ impl Counter {
                 Some(ScanStep::DamagedRange(_)) => continue,
                 Some(ScanStep::Batch(batch)) => batch,
             };
-            match scan.count_in_header(&batch.header) {
+            match scan.count_in_header(&batch)? {
                 Some(0) => {}
                 Some(count) if is_by_batch => self.add(u64::try_from(count).unwrap_or(0)),
                 _ => {

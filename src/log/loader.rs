@@ -9,7 +9,7 @@ use super::replacement::Replacement;
 use crate::error::Result;
 use crate::fs::names::{FileKind, Stage, segment_file};
 use crate::fs::{FileType, SegmentFile};
-use crate::segment::{OpenFiles, SCAN_READ, Segment, SegmentFiles, Step, Warnings, with_descriptors};
+use crate::segment::{Batch, OpenFiles, SCAN_READ, Segment, SegmentFiles, Step, Warnings, with_descriptors};
 
 /// The contents of the directory: the files of each segment by base offset, and warnings about ignored files.
 #[derive(Debug, Default)]
@@ -123,13 +123,35 @@ pub(super) fn replacement_in(
     truncations: Option<u64>,
     warnings: &Arc<Warnings>,
 ) -> Result<Replacement> {
-    Replacement::find(files, |file| {
+    let segment_of = |file: &SegmentFile| {
         let names = SegmentFiles { log: file.name.clone(), ..SegmentFiles::default() };
-        let segment = Segment::new(file.parsed.base_offset, None, names, open_files, truncations, warnings);
+        Segment::new(file.parsed.base_offset, None, names, open_files, truncations, warnings)
+    };
+    let offsets_of = |file: &SegmentFile| {
+        let segment = segment_of(file);
         let end = segment.end_offset()?;
         Ok(match segment.walk(-1, SCAN_READ)?.step()? {
             Step::Batch(first) => first.header.base_offset..end,
             Step::End | Step::Damage(_) => end..end,
         })
-    })
+    };
+    Replacement::find(files, offsets_of, |file| batches_of(&segment_of(file)))
+}
+
+/// The offsets of the batches of a `.log` that have the right checksums, those of adjacent ones as one range.
+fn batches_of(segment: &Segment) -> Result<Vec<Range<i64>>> {
+    let mut walk = segment.walk(-1, SCAN_READ)?;
+    let mut ranges: Vec<Range<i64>> = Vec::new();
+    loop {
+        match walk.step_through()? {
+            Step::Batch(Batch { header, .. }) => match ranges.last_mut() {
+                Some(last) if last.end == header.base_offset => last.end = header.last_offset + 1,
+                _ => ranges.push(header.base_offset..header.last_offset + 1),
+            },
+            Step::End => return Ok(ranges),
+            Step::Damage(damage) => {
+                segment.resume(&mut walk, &damage)?;
+            }
+        }
+    }
 }

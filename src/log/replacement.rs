@@ -39,17 +39,18 @@ impl Replacement {
     /// Decides by the names; `offsets_of` returns the base offset of the first batch of a `.log` and the offset after its
     /// last one.
     ///
-    /// A committed file contradicts segments that end below it: no checksum covers a base offset. Segments without a batch contradict
-    /// nothing.
+    /// A committed file contradicts segments that end below it, unless it has all of their batches: no checksum covers a base offset.
+    /// Segments without a batch contradict nothing.
     ///
     /// Kafka keeps a live segment whose base offset is below the replacement's. But if all its batches are within the
     /// replacement's offsets, it is the source of a split, because a part's base offset is that of its first batch. It is
     /// replaced, too.
     ///
-    /// Errors of `offsets_of`.
+    /// `batches_of` returns the offsets of the batches of a `.log`, those of adjacent ones as one range. Errors of both.
     pub(super) fn find(
         files: &[SegmentFile],
         mut offsets_of: impl FnMut(&SegmentFile) -> Result<Range<i64>>,
+        mut batches_of: impl FnMut(&SegmentFile) -> Result<Vec<Range<i64>>>,
     ) -> Result<Self> {
         let of_stage = |stage| files.iter().filter(move |file| file.parsed.stage == stage);
         let cleaned = of_stage(Stage::Cleaned).map(|file| file.parsed.base_offset).min();
@@ -89,21 +90,57 @@ impl Replacement {
         // some of the originals may be renamed already
         let originals =
             live().chain(of_stage(Stage::Deleted).filter(|file| file.parsed.kind == FileKind::Log));
-        let originals = originals.filter(|file| found.replaced.contains(&file.parsed.base_offset)).collect();
+        let originals: Vec<_> =
+            originals.filter(|file| found.replaced.contains(&file.parsed.base_offset)).collect();
         let has_next = live().any(|file| file.parsed.base_offset >= high);
-        found.compare_ends(originals, has_next, high, offsets_of)?;
+        if let Some((last, end)) = found.compare_ends(originals.clone(), has_next, high, offsets_of)?
+            && !found.has_batches_of(&originals, &mut batches_of)?
+        {
+            let (expected, covered) = (format!("offsets below {end}"), format!("offsets up to {}", high - 1));
+            found.contradict(last, &expected, &covered);
+        }
         Ok(found)
     }
 
-    /// Compares the end of the last original that has a batch with that of the replacement, `high`. An empty one contradicts nothing. It
-    /// limits the replacement by the segment after it, `has_next`; without that, those before it do.
-    fn compare_ends(
+    /// Whether its offsets include those of all batches of some segments.
+    fn has_batches_of(
+        &self,
+        originals: &[&SegmentFile],
+        batches_of: &mut impl FnMut(&SegmentFile) -> Result<Vec<Range<i64>>>,
+    ) -> Result<bool> {
+        let mut own: Vec<Range<i64>> = Vec::new();
+        for file in self.committed.iter().filter(|file| file.parsed.kind == FileKind::Log) {
+            own.extend(batches_of(file)?);
+        }
+        own.sort_by_key(|range| range.start);
+        own.dedup_by(|next, range| {
+            let is_adjacent = range.end == next.start;
+            if is_adjacent {
+                range.end = next.end;
+            }
+            is_adjacent
+        });
+        for file in originals {
+            for range in batches_of(file)? {
+                let at = own.partition_point(|own| own.start <= range.start);
+                if at.checked_sub(1).and_then(|at| own.get(at)).is_none_or(|own| own.end < range.end) {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Compares the end of the last original that has a batch with that of the replacement, `high`, and returns it with its end if that
+    /// is lower. An empty one contradicts nothing. It limits the replacement by the segment after it, `has_next`; without that, those
+    /// before it do.
+    fn compare_ends<'a>(
         &mut self,
-        mut originals: Vec<&SegmentFile>,
+        mut originals: Vec<&'a SegmentFile>,
         has_next: bool,
         high: i64,
         mut offsets_of: impl FnMut(&SegmentFile) -> Result<Range<i64>>,
-    ) -> Result<()> {
+    ) -> Result<Option<(&'a SegmentFile, i64)>> {
         originals.sort_by_key(|file| file.parsed.base_offset);
         let mut offsets = None;
         while let Some(last) = originals.pop() {
@@ -117,14 +154,13 @@ impl Replacement {
         }
         if let Some((last, end)) = offsets {
             if end < high {
-                let (expected, covered) =
-                    (format!("offsets below {end}"), format!("offsets up to {}", high - 1));
-                self.contradict(last, &expected, &covered);
-            } else if high < end && last.parsed.stage == Stage::Live {
+                return Ok(Some((last, end)));
+            }
+            if high < end && last.parsed.stage == Stage::Live {
                 self.partly_replaced = Some(last.parsed.base_offset);
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Records that the replacement contradicts a segment that it would replace. It then replaces nothing.

@@ -126,9 +126,9 @@ impl Aggregated {
 
     fn add_rows(&mut self, offsets: &[i64], timestamps: &[i64]) {
         self.rows += i64::try_from(offsets.len()).unwrap_or(i64::MAX);
-        // offsets increase
-        if let (Some(first), Some(last)) = (offsets.first(), offsets.last()) {
-            extend(&mut self.offsets, *first, *last);
+        // those of a batch with records out of place may be above those of the next batch
+        if let (Some(least), Some(most)) = (offsets.iter().min(), offsets.iter().max()) {
+            extend(&mut self.offsets, *least, *most);
         }
         if let (Some(least), Some(most)) = (timestamps.iter().min(), timestamps.iter().max()) {
             extend(&mut self.timestamps, *least, *most);
@@ -209,12 +209,18 @@ impl TaskReader {
         let mut scan = log.for_split(&piece.split)?.scan(scan)?;
         let mut of_headers = Aggregated::default();
         let mut rest: Vec<Range<i64>> = Vec::new();
+        let mut has_more_offsets = false;
         // whether no batch was counted since the last range; markers and gaps between two ranges are no rows
         let mut extends = false;
         while let Some(step) = scan.next_step()? {
             let ScanStep::Batch(batch) = step else { continue };
             let header = batch.header;
-            let count = scan.count_in_header(&header).filter(|count| {
+            let in_header = scan.count_in_header(&batch)?;
+            // records out of place may have offsets that the header does not cover
+            let is_whole = header.base_offset >= start && header.last_offset < end;
+            has_more_offsets |= in_header.is_none()
+                && header.count.is_some_and(|count| is_whole || i64::from(count) > header.offsets());
+            let count = in_header.filter(|count| {
                 let is_decided = !(is_committed && header.is_transactional());
                 let is_exact = is_decided
                     && !std::mem::take(&mut may_be_cut)
@@ -238,7 +244,7 @@ impl TaskReader {
             }
         }
         self.add_stats(scan.stats());
-        if rest.len() > MAX_RANGES {
+        if rest.len() > MAX_RANGES || has_more_offsets {
             let whole = start..end;
             return Ok(vec![whole]);
         }

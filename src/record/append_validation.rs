@@ -7,7 +7,8 @@
 //! - magic 0 and 1 are refused; so are transactional batches without a producer id, undefined attribute bits, and batches larger
 //!   than [`MAX_BATCH_BYTES`](super::MAX_BATCH_BYTES), stored or decompressed, which the reader refuses;
 //! - a partial batch at the end is refused; Kafka drops it silently;
-//! - a leader's records must have the relative offsets 0, 1, 2, …; Kafka checks this in compressed batches only;
+//! - a leader's records must have the relative offsets 0, 1, 2, …; Kafka checks this in compressed batches only (a follower keeps what
+//!   its leader has);
 //! - a follower's batch is refused if its records break the format, which Kafka does not check; if a record's timestamp is above
 //!   the header's largest (a search by time would miss the record); or if its leader epoch is below the previous one (readers
 //!   report that as damage);
@@ -186,7 +187,7 @@ impl Validation {
             largest = largest.max(record.timestamp);
             index += 1;
         }
-        if let Some(offset) = records.out_of_place() {
+        if let Some(offset) = records.out_of_place().filter(|_| is_leader) {
             let expected =
                 format!("records with ascending offsets up to {}, the batch's last", header.last_offset);
             return Err(place.refuse(Malformed::new(expected, format!("offset {offset} out of place"))));
@@ -226,7 +227,17 @@ fn read_batch(bytes: &[u8], origin: Origin) -> std::result::Result<(BatchHeader,
     if origin == Origin::Leader {
         super::stamp(&mut head, 0, -1);
     }
-    let header = BatchHeader::parse(&head, u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
+    let available = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let header = match origin {
+        Origin::Leader => BatchHeader::parse(&head, available)?,
+        // an odd header is accepted if the checksum is right
+        Origin::Follower { .. } => BatchHeader::parse(bytes, available)?,
+    };
+    let stored = BatchHeader::v2(&head, header.base_offset, header.size).map(|stored| stored.last_offset);
+    if let Some(last) = stored.filter(|last| *last < header.base_offset) {
+        let expected = format!("a last offset from {} up", header.base_offset);
+        return Err(Malformed::new(expected, format!("last offset {last}")));
+    }
     let size = usize::try_from(header.size).unwrap_or(usize::MAX);
     let batch = bytes.get(..size).ok_or_else(partial)?;
     header.ensure_valid(batch)?;

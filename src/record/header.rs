@@ -40,13 +40,36 @@ pub struct BatchHeader {
 
 impl BatchHeader {
     /// Reads the header at the start of `bytes`. `available` is the number of bytes from the start of this batch to the end of
-    /// its file; `bytes` need not contain more than the first [`V2_HEADER`] of them. A header with more records than offsets is
-    /// accepted if `bytes` contain the whole batch and its checksum is right: old producers wrote such batches, and brokers stored
-    /// them.
+    /// its file; `bytes` need not contain more than the first [`V2_HEADER`] of them.
+    ///
+    /// A header with more records than offsets, a negative count, a last offset below the base offset (which is then taken as the
+    /// last offset) or a leader epoch below −1 is accepted if `bytes` contain the whole batch and its checksum is right: Kafka
+    /// keeps such a batch. Old producers wrote the first kind.
     ///
     /// # Errors
     /// [`Malformed`] if a length, the magic or a count breaks the format, or the file ends inside the batch.
     pub fn parse(bytes: &[u8], available: u64) -> Result<Self, Malformed> {
+        let header = Self::read(bytes, available)?;
+        if header.is_consistent() {
+            Ok(header)
+        } else {
+            header.proven(bytes).ok_or_else(|| header.inconsistency())
+        }
+    }
+
+    /// As [`Self::parse`], but a checksum that would be needed is taken to be right: of a torn batch it cannot be.
+    pub(crate) fn parse_unproven(bytes: &[u8], available: u64) -> Result<Self, Malformed> {
+        let header = Self::read(bytes, available)?;
+        if header.is_consistent() || header.is_provable() {
+            Ok(header.clamped())
+        } else {
+            Err(header.inconsistency())
+        }
+    }
+
+    /// The header, if its magic and length are possible.
+    #[inline]
+    fn read(bytes: &[u8], available: u64) -> Result<Self, Malformed> {
         let torn = || Malformed::new("a whole batch", format!("the end of the file after {available} bytes"));
         let offset = i64_at(bytes, 0).ok_or_else(torn)?;
         let length = i32_at(bytes, 8).ok_or_else(torn)?;
@@ -76,37 +99,35 @@ impl BatchHeader {
         } else {
             legacy::header(bytes, offset, size)
         };
-        let header = header.ok_or_else(torn)?;
-        if header.is_consistent() || header.is_proven(bytes) {
-            Ok(header)
-        } else {
-            Err(header.inconsistency())
-        }
+        header.ok_or_else(torn)
     }
 
-    /// The size of the batch at the start of `bytes`, if it is possible but for more records than offsets: then [`Self::parse`] needs
-    /// all of its bytes to accept it.
+    /// The size of the batch at the start of `bytes`, if [`Self::parse`] needs all of its bytes to accept its header.
     #[cold]
     pub(crate) fn size_to_prove(bytes: &[u8]) -> Option<usize> {
         let size = usize::try_from(i32_at(bytes, 8)?).ok()?.checked_add(LOG_OVERHEAD)?;
         let is_v2 = bytes.get(PREFIX - 1) == Some(&2) && size <= MAX_BATCH_BYTES;
         let header = Self::v2(bytes.first_chunk()?, i64_at(bytes, 0)?, u32::try_from(size).ok()?)?;
-        (is_v2 && header.has_too_many_records()).then_some(size)
+        (is_v2 && !header.is_consistent() && header.is_provable()).then_some(size)
     }
 
-    /// Whether the header has more records than offsets, is possible otherwise, and has the right checksum.
+    /// A header that is not consistent, if the checksum of the whole batch in `bytes` is right.
     #[cold]
-    fn is_proven(&self, bytes: &[u8]) -> bool {
-        let whole = usize::try_from(self.size).ok().and_then(|size| bytes.get(..size));
-        self.has_too_many_records() && whole.is_some_and(|whole| self.ensure_valid(whole).is_ok())
+    fn proven(&self, bytes: &[u8]) -> Option<Self> {
+        let whole = bytes.get(..usize::try_from(self.size).ok()?)?;
+        let is_proven = self.is_provable() && self.ensure_valid(whole).is_ok();
+        is_proven.then(|| self.clamped())
     }
 
-    /// Whether the count, which is higher than the number of offsets, is all that is odd.
-    fn has_too_many_records(&self) -> bool {
-        self.has_possible_offsets()
-            && self.leader_epoch >= -1
-            && self.count.is_some_and(|count| count >= 0)
-            && !self.has_possible_count()
+    /// With a last offset that is not below the base offset.
+    fn clamped(&self) -> Self {
+        Self { last_offset: self.last_offset.max(self.base_offset), ..*self }
+    }
+
+    /// Whether a right checksum makes the header acceptable.
+    fn is_provable(&self) -> bool {
+        let has_last_offset = self.last_offset != i64::MIN && self.last_offset != i64::MAX;
+        self.magic == 2 && (0..i64::MAX).contains(&self.base_offset) && has_last_offset
     }
 
     /// The header of a batch of `size` bytes as Kafka's file reader takes it: nothing is checked, any magic from 2 up is read as v2,
@@ -159,8 +180,7 @@ impl BatchHeader {
     /// Compaction removes records and does not change the offsets, so the count may be lower, but never higher.
     #[inline]
     fn has_possible_count(&self) -> bool {
-        self.count
-            .is_none_or(|count| count >= 0 && i64::from(count) <= self.last_offset - self.base_offset + 1)
+        self.count.is_none_or(|count| count >= 0 && i64::from(count) <= self.offsets())
     }
 
     /// The rule that a header which is not consistent breaks.
@@ -180,7 +200,12 @@ impl BatchHeader {
 
     /// Whether the batch covers offsets without a record, because compaction removed it. False for v0 and v1.
     pub fn is_sparse(&self) -> bool {
-        self.count.is_some_and(|count| i64::from(count) < self.last_offset - self.base_offset + 1)
+        self.count.is_some_and(|count| count >= 0 && i64::from(count) < self.offsets())
+    }
+
+    /// The number of offsets that it covers, at least 1.
+    pub(crate) fn offsets(&self) -> i64 {
+        self.last_offset - self.base_offset + 1
     }
 
     /// Compares the stored checksum with the checksum of the batch's bytes (`size` of them).

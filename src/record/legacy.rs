@@ -50,15 +50,15 @@ pub(super) fn open(
     let value = message(bytes)?.value;
     let value = value.ok_or_else(|| Malformed::new("a wrapper with compressed messages", "a null value"))?;
     codec::decompress(codec, header.magic, value, buffer)?;
-    let (mut first, mut last, mut rest) = (None, 0, buffer.as_slice());
-    while !rest.is_empty() {
-        let entry = message(rest)?;
+    let (mut first, mut last, mut at) = (None, 0, 0);
+    let mut is_regular = true;
+    while let Some(entry) = entry(buffer, at)? {
         if entry.attributes.is_compressed() {
             return Err(Malformed::new("plain messages in a wrapper", "a compressed one"));
         }
+        is_regular &= entry.magic < 2 && (first.is_none() || entry.offset > last);
         first.get_or_insert(entry.offset);
-        last = entry.offset;
-        rest = rest.get(entry.size..).unwrap_or_default();
+        (last, at) = (entry.offset, at + entry.size);
     }
     let first = first.ok_or_else(|| Malformed::new("messages in a wrapper", "none"))?;
     let shift = match header.magic {
@@ -72,68 +72,94 @@ pub(super) fn open(
             )
         })?,
     };
-    header.base_offset = first.saturating_add(shift);
-    let last = last.saturating_add(shift);
-    if header.base_offset < 0
-        || header.base_offset > last
-        || last != header.last_offset && header.last_offset != 0
-    {
+    let (first, last) = (first.saturating_add(shift), last.saturating_add(shift));
+    if first < 0 || last < 0 || header.last_offset < 0 {
         return Err(Malformed::new(
             format!("inner offsets that end at the wrapper's, {}", header.last_offset),
-            format!("offsets {} to {last}", header.base_offset),
+            format!("offsets {first} to {last}"),
         ));
     }
-    header.last_offset = last;
+    if !is_regular || at < buffer.len() || last != header.last_offset && header.last_offset != 0 {
+        // read as Kafka reads it, but not if it may be a flipped bit
+        header.ensure_valid(bytes)?;
+    }
+    if header.last_offset == 0 {
+        header.last_offset = last;
+    }
+    header.base_offset = first.min(header.last_offset);
     Ok((header, shift, Payload::Buffer))
 }
 
-/// The header of a wrapper with the offsets of the first and the last entry in it.
+/// The entry at a position of a wrapper's payload; `None` at the end, or at a part of an entry, which Kafka ignores.
+///
+/// *Source*: `AbstractLegacyRecordBatch.DataLogInputStream.nextBatch`.
+fn entry(payload: &[u8], at: usize) -> Result<Option<Message<'_>>, Malformed> {
+    let rest = payload.get(at..).unwrap_or_default();
+    let Some(length) = i32_at(rest, 8) else { return Ok(None) };
+    let size = usize::try_from(length).ok().filter(|length| *length >= V0_OVERHEAD);
+    let Some(size) = size.map(|length| length.saturating_add(LOG_OVERHEAD)) else {
+        return Err(Malformed::new(format!("a message of {V0_OVERHEAD} bytes or more"), format!("{length}")));
+    };
+    if rest.len() < size { Ok(None) } else { message(rest).map(Some) }
+}
+
+/// The header of a wrapper with the offsets of the first and the last entry in it. If the entries cannot be read but the checksum is
+/// right, it remains as it is: Kafka keeps such a wrapper, and its consumers fail at the records.
 pub(super) fn resolved(
     header: &BatchHeader,
     bytes: &[u8],
     buffer: &mut Vec<u8>,
 ) -> Result<BatchHeader, Malformed> {
-    open(*header, bytes, buffer).map(|(header, ..)| header)
+    match open(*header, bytes, buffer) {
+        Ok((header, ..)) => Ok(header),
+        Err(_) if header.ensure_valid(bytes).is_ok() => Ok(*header),
+        Err(malformed) => Err(malformed),
+    }
 }
 
 /// The record at the position `at` of the payload, and the position after it: an entry of a wrapper's payload, or the entry
-/// itself if it is uncompressed.
+/// itself if it is uncompressed. `None` at the end.
 pub(super) fn record(
     header: &BatchHeader,
     shift: i64,
     payload: &[u8],
     at: usize,
-) -> Result<(RecordSpan, usize), Malformed> {
-    let entry = message(payload.get(at..).unwrap_or_default())?;
-    let end = at + entry.size;
+) -> Result<Option<(RecordSpan, usize)>, Malformed> {
+    let Some(entry) = entry(payload, at)? else { return Ok(None) };
     let timestamp = match header.timestamp_type() {
         // entries of a v0 wrapper have no timestamp, even if an entry in it is v1
         TimestampType::NoTimestampType => -1,
         TimestampType::LogAppendTime => header.max_timestamp,
         TimestampType::CreateTime => entry.timestamp,
     };
-    // the value is at the end, after its length, which comes after the key
-    let key_end = end - entry.value.map_or(0, <[u8]>::len) - 4;
     let record = RecordSpan {
         offset: entry.offset.saturating_add(shift),
         timestamp,
-        key: ByteSpan::ending_at(key_end, entry.key),
-        value: ByteSpan::ending_at(end, entry.value),
+        key: ByteSpan::ending_at(at + entry.key_end, entry.key),
+        value: ByteSpan::ending_at(at + entry.value_end, entry.value),
         headers: HeaderSpan::default(),
     };
-    Ok((record, end))
+    Ok(Some((record, at + entry.size)))
 }
 
 /// The fields of one v0 or v1 entry.
 struct Message<'a> {
     offset: i64,
     size: usize,
+    magic: u8,
     attributes: Attributes,
     timestamp: i64,
     key: Option<&'a [u8]>,
+    /// The position after the key.
+    key_end: usize,
     value: Option<&'a [u8]>,
+    /// The position after the value; Kafka ignores bytes after it.
+    value_end: usize,
 }
 
+/// The entry at the start of some bytes. Kafka reads any magic above 0 as 1.
+///
+/// *Source*: `LegacyRecord.key`, `LegacyRecord.value`.
 fn message(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
     let torn = || Malformed::new("a whole message", format!("the end after {} bytes", bytes.len()));
     let offset = i64_at(bytes, 0).ok_or_else(torn)?;
@@ -144,19 +170,14 @@ fn message(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
     let attributes = Attributes(i16::from(*bytes.get(PREFIX).ok_or_else(torn)?));
     let (timestamp, fields) = match magic {
         0 => (-1, PREFIX + 1),
-        1 => (i64_at(bytes, PREFIX + 1).ok_or_else(torn)?, PREFIX + 9),
-        _ => return Err(Malformed::new("a message of magic 0 or 1", format!("magic {magic}"))),
+        _ => (i64_at(bytes, PREFIX + 1).ok_or_else(torn)?, PREFIX + 9),
     };
     let mut rest = bytes.get(fields..).ok_or_else(torn)?;
     let key = take_sized(&mut rest)?;
+    let key_end = size - rest.len();
     let value = take_sized(&mut rest)?;
-    if !rest.is_empty() {
-        return Err(Malformed::new(
-            "the end of the message after its value",
-            format!("{} bytes more", rest.len()),
-        ));
-    }
-    Ok(Message { offset, size, attributes, timestamp, key, value })
+    let value_end = size - rest.len();
+    Ok(Message { offset, size, magic, attributes, timestamp, key, key_end, value, value_end })
 }
 
 /// Reads a length (i32; negative is null) and that many bytes from the start of `bytes`, and advances it.

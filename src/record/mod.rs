@@ -65,6 +65,11 @@ pub use stamp::{stamp, stamp_log_append_time, stamp_timestamps};
 /// Bytes before the part that `length` counts.
 pub const LOG_OVERHEAD: usize = 12;
 
+/// The smallest `length` of any format, bytes: that of an entry of v0 without key and value.
+///
+/// *Source*: `LegacyRecord.RECORD_OVERHEAD_V0`.
+pub(crate) const MIN_LENGTH: usize = legacy::V0_OVERHEAD;
+
 /// The bytes of an entry that contain its size and its magic.
 pub const PREFIX: usize = 17;
 

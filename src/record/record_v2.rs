@@ -81,6 +81,19 @@ fn headers(bytes: &[u8], end: usize) -> Option<HeaderSpan> {
     Some(HeaderSpan::ending_at(end, &headers))
 }
 
+/// The offset delta of the record at a position of the payload, and the position after the record; `None` if it breaks the format.
+#[cfg(any(feature = "inspect", feature = "plan"))]
+#[inline]
+pub(super) fn offset_delta(payload: &[u8], at: usize) -> Option<(i32, usize)> {
+    let mut rest = payload.get(at..)?;
+    let length = usize::try_from(varint::read_i32(&mut rest).ok()?).ok()?;
+    let end = payload.len() - rest.len() + length;
+    rest = rest.get(1..length)?;
+    varint::read_i64(&mut rest).ok()?;
+    let delta = varint::read_i32(&mut rest).ok()?;
+    Some((delta, end))
+}
+
 /// [`decode`] for a record that [`short`] does not decode.
 #[inline(never)]
 pub(super) fn checked(payload: &[u8], at: usize) -> Result<RecordFields, Malformed> {

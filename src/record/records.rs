@@ -23,8 +23,17 @@ pub struct Records {
     previous: i64,
     /// The offset of the first record so far that is not above the one before it, or above the last offset of the batch.
     out_of_place: Option<i64>,
-    /// Whether such a record is an error.
-    refuses_out_of_place: bool,
+    /// What to do with such a record.
+    on_out_of_place: OnOutOfPlace,
+}
+
+/// What to do with a record whose offset is not above the one before it, or above the last offset of the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnOutOfPlace {
+    /// Leave out the first kind, as a consumer does.
+    LeaveOut,
+    Return,
+    Refuse,
 }
 
 impl Records {
@@ -48,10 +57,13 @@ impl Records {
                     returned_or_shift: shift,
                     previous: header.base_offset - 1,
                     out_of_place: None,
-                    refuses_out_of_place: false,
+                    on_out_of_place: OnOutOfPlace::LeaveOut,
                 },
                 payload,
             ));
+        }
+        if let Some(count) = header.count.filter(|count| *count < 0) {
+            return Err(Malformed::new("a count of records from 0 up", format!("{count} records")));
         }
         let payload = match header.codec()? {
             Codec::None => Payload::Batch(V2_HEADER),
@@ -70,10 +82,26 @@ impl Records {
                 returned_or_shift: 0,
                 previous,
                 out_of_place: None,
-                refuses_out_of_place: false,
+                on_out_of_place: OnOutOfPlace::LeaveOut,
             },
             payload,
         ))
+    }
+
+    /// Whether the records of an uncompressed v2 batch have ascending offsets that the header covers, so that their number is the
+    /// header's. A broker checks this only in compressed batches. *Cost*: reads the start of each record.
+    #[cfg(any(feature = "inspect", feature = "plan"))]
+    pub(crate) fn are_in_place(header: &BatchHeader, bytes: &[u8]) -> bool {
+        let payload = bytes.get(V2_HEADER..).unwrap_or_default();
+        let (mut at, mut previous) = (0, -1);
+        for _ in 0..header.count.unwrap_or(0) {
+            let Some((delta, end)) = record_v2::offset_delta(payload, at) else { return false };
+            if delta <= previous {
+                return false;
+            }
+            (at, previous) = (end, delta);
+        }
+        at == payload.len() && i64::from(previous) < header.offsets()
     }
 
     /// The batch's header, with its actual base offset.
@@ -94,7 +122,12 @@ impl Records {
 
     /// Makes a record out of place an error, for a batch whose checksum was not verified: a flipped bit must not leave out a record.
     pub(crate) fn refuse_out_of_place(&mut self) {
-        self.refuses_out_of_place = true;
+        self.on_out_of_place = OnOutOfPlace::Refuse;
+    }
+
+    /// Returns also the records whose offsets are not above those before them, as Kafka's cleaner sees them.
+    pub(crate) fn keep_out_of_place(&mut self) {
+        self.on_out_of_place = OnOutOfPlace::Return;
     }
 
     /// The next record, or `None` after the last. `payload` are the bytes selected by the [`Payload`]. A record whose offset is not
@@ -197,21 +230,20 @@ impl Records {
                 let fields = decode(payload, self.position)?;
                 (span_v2(&self.header, &fields), fields.end)
             } else {
-                if self.position >= payload.len() {
-                    return Ok(None);
-                }
-                legacy::record(&self.header, self.returned_or_shift, payload, self.position)?
+                let record = legacy::record(&self.header, self.returned_or_shift, payload, self.position)?;
+                let Some(record) = record else { return Ok(None) };
+                record
             };
             let is_next = span.offset > self.previous;
             if !is_next || span.offset > self.header.last_offset {
-                if self.refuses_out_of_place {
+                if self.on_out_of_place == OnOutOfPlace::Refuse {
                     return Err(self.refused(span.offset));
                 }
                 self.out_of_place.get_or_insert(span.offset);
             }
             self.returned_or_shift += i64::from(self.header.magic == 2);
             self.position = end;
-            if is_next {
+            if is_next || self.on_out_of_place == OnOutOfPlace::Return {
                 self.previous = span.offset;
                 return Ok(Some(span));
             }

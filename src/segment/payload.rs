@@ -11,7 +11,7 @@ impl Walk {
     /// segment.
     pub(super) fn payload_end(&mut self, damage: &Damage) -> Result<u64> {
         let start = self.log.read(damage.position, V2_HEADER)?;
-        let header = BatchHeader::parse(start, u64::MAX).ok().filter(|header| {
+        let header = BatchHeader::parse_unproven(start, u64::MAX).ok().filter(|header| {
             // the offsets of a wrapper are in its payload
             header.is_wrapper()
                 || header.base_offset >= damage.offset && header.last_offset < self.bounds.upper

@@ -33,7 +33,7 @@ use super::payload::has_entry_from;
 use super::walk::{Batch, Walk};
 use crate::error::{Malformed, Result};
 use crate::index::{Method, OffsetIndex};
-use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, V2_HEADER, crc};
+use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, MIN_LENGTH, PREFIX, V2_HEADER, crc};
 
 /// Bytes of the file to search at a time.
 const CHUNK: usize = 128 << 10;
@@ -434,6 +434,11 @@ impl Walk {
         if is_old && !self.fills_its_size(position, length)? || is_charged && !self.spend(work) {
             return Ok(None);
         }
+        // an odd header needs the checksum of its batch
+        let to_prove = BatchHeader::size_to_prove(self.log.read(position, V2_HEADER)?);
+        if !is_old && to_prove.is_some_and(|size| !self.spend(size as u64)) {
+            return Ok(None);
+        }
         let Ok(&header) = self.header_at(position)? else { return Ok(None) };
         let batch = Batch { position, header };
         let is_possible = header.base_offset >= low && header.last_offset < high;
@@ -487,6 +492,6 @@ fn plausible_length(prefix: &[u8]) -> Option<usize> {
 fn possible_size(prefix: &[u8]) -> Option<usize> {
     let length = i32::from_be_bytes(*prefix.get(8..)?.first_chunk()?);
     let size = usize::try_from(length).ok()? + LOG_OVERHEAD;
-    // the smallest entry of any format; the header parser checks the rest
-    (LOG_OVERHEAD + 14..=MAX_BATCH_BYTES).contains(&size).then_some(size)
+    // the header parser checks the rest
+    (LOG_OVERHEAD + MIN_LENGTH..=MAX_BATCH_BYTES).contains(&size).then_some(size)
 }

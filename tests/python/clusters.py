@@ -41,12 +41,12 @@ class Cluster:
         path.mkdir()
         (path / "meta.properties").write_text("version=1\nnode.id=3\ncluster.id=x\n")
         (path / "__cluster_metadata-0").mkdir()
-        self._append(topic_record(name, topic_id) for name, topic_id in self.ids.items())
+        self.append(topic_record(name, topic_id) for name, topic_id in self.ids.items())
 
     def set(self, kind: int, resource: str, **settings: str | None) -> None:
-        self._append(config_record(kind, resource, name.replace("_", "."), value) for name, value in settings.items())
+        self.append(config_record(kind, resource, name.replace("_", "."), value) for name, value in settings.items())
 
-    def _append(self, records: Iterable[bytes]) -> None:
+    def append(self, records: Iterable[bytes]) -> None:
         """Append to the metadata log, in which a `LogWriter` does not write."""
         written = self.path.parent / "metadata-0"
         with cw.LogWriter(written) as writer:

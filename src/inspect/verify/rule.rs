@@ -115,6 +115,10 @@ rules! {
     OffsetsOutOfPlace = "offsets_out_of_place", Warning,
         Remedy::manual("nothing is lost by a restart; produce the records again if consumers need all of them"),
         "loads it; consumers return each record whose offset is above the one before it, and leave out the others";
+    /// A leader epoch below −1, or a last offset below the base offset, in a batch whose checksum is right.
+    OddHeader = "odd_header", Warning,
+        Remedy::Manual("nothing is lost by a restart; produce the records again if consumers need all of them"),
+        "loads it, and cuts nothing off after a crash; after a last offset far below the base offset, does not load the log";
     /// The largest timestamp in a batch's header is not that of its records.
     WrongMaxTimestamp = "wrong_max_timestamp", Warning,
         Remedy::manual("searches by time and retention are wrong for this batch; produce its records again if that matters"),

@@ -16,6 +16,7 @@ use super::transaction_entries;
 use super::work::Work;
 use crate::error::Result;
 use crate::log::Log;
+use crate::record::BatchHeader;
 use crate::record::control::ControlType;
 use crate::segment::{Batch, Damage, DamagedSpan, Preceding, SCAN_READ, Segment, Step, UNSEARCHED, Walk};
 use crate::state::leader_epochs::LeaderEpochs;
@@ -201,6 +202,7 @@ impl<'a> SegmentCheck<'a> {
             self.times = None;
             self.or_finding::<()>(Err(error))?;
         }
+        self.header(batch, walk)?;
         if header.is_control() || self.is_deep && header.count != Some(0) {
             match records::check(*header, walk.bytes(batch)?, &mut self.buffer) {
                 Ok(control) => self.control(batch, control),
@@ -221,6 +223,27 @@ impl<'a> SegmentCheck<'a> {
         let shows_compaction =
             batch.is_rewritten() || self.segment.has_gap_before(batch, self.summary.preceding());
         self.summary.add(batch, shows_compaction);
+        Ok(())
+    }
+
+    /// What is odd about a header that the checksum shows to be as it was written.
+    fn header(&mut self, batch: &Batch, walk: &mut Walk) -> Result<()> {
+        let BatchHeader { magic, size, base_offset, last_offset, leader_epoch, .. } = batch.header;
+        let mut stored_last = last_offset;
+        if magic == 2 && last_offset == base_offset {
+            // the walk raises one below the base offset
+            stored_last = BatchHeader::unchecked(walk.bytes(batch)?, size)
+                .map_or(last_offset, |header| header.last_offset);
+        }
+        let (expected, found) = if leader_epoch < -1 {
+            ("a leader epoch from −1 (none) up".to_owned(), format!("leader epoch {leader_epoch}"))
+        } else if stored_last < base_offset {
+            (format!("a last offset from {base_offset} up"), format!("last offset {stored_last}"))
+        } else {
+            return Ok(());
+        };
+        let finding = Finding::new(Rule::OddHeader, self.partition, &self.path, expected, found);
+        self.push(finding.at(batch.position, batch.end()).offsets(base_offset, Some(last_offset + 1)));
         Ok(())
     }
 

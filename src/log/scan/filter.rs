@@ -70,7 +70,8 @@ impl Filter {
         let is_whole = header.base_offset >= self.start
             && header.last_offset < self.end
             && (!self.options.ranges.has_times() || has_one_time(header));
-        header.count.filter(|count| *count == 0 || is_whole && self.raises())
+        let is_possible = |count: i32| count >= 0 && i64::from(count) <= header.offsets();
+        header.count.filter(|count| *count == 0 || is_possible(*count) && is_whole && self.raises())
     }
 
     /// Whether a record is in the ranges.

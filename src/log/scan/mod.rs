@@ -32,7 +32,6 @@ use super::continuity::warn_of_gap_within;
 use super::{Log, Outcome, RecordFilter};
 use crate::error::Result;
 #[cfg(any(feature = "inspect", feature = "plan"))]
-use crate::record::BatchHeader;
 use crate::record::{Payload, RecordRef, Records};
 use crate::segment::{Batch, Damage, Walk, reusable};
 use crate::types::IsolationLevel;
@@ -170,9 +169,22 @@ impl Scan {
     }
 
     /// The number of records of the current batch that the scan returns, if the batch's header gives it; 0 for transaction markers.
+    /// `None` also for an uncompressed batch with records out of place, unless the scan verifies no checksums: then only headers are
+    /// read. No broker stores a compressed batch like that.
     #[cfg(any(feature = "inspect", feature = "plan"))]
-    pub(crate) fn count_in_header(&self, header: &BatchHeader) -> Option<i32> {
-        if header.is_control() { Some(0) } else { self.filter.count_in_header(header) }
+    pub(crate) fn count_in_header(&mut self, batch: &Batch) -> Result<Option<i32>> {
+        let header = &batch.header;
+        if header.is_control() {
+            return Ok(Some(0));
+        }
+        let count = self.filter.count_in_header(header);
+        let is_counted = count.is_some_and(|count| count > 0);
+        let is_doubtful = self.filter.options.check_crcs && !header.attributes.is_compressed();
+        let Some(walk) = self.cursor.walk.as_mut().filter(|_| is_counted && is_doubtful) else {
+            return Ok(count);
+        };
+        let are_in_place = Records::are_in_place(header, walk.bytes(batch)?);
+        Ok(count.filter(|_| are_in_place))
     }
 
     /// The next batch with records that may be in the range, or a damaged range; `None` at the end.

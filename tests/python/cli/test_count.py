@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import corpus
 import pytest
-from batches import Rec, batch, crc32c, write_partition
+from batches import GZIP, Rec, batch, crc32c, write_partition
 from core.test_damaged import BROKEN, Damage
 from scripts import Command
 
@@ -159,8 +159,8 @@ def test_the_records_of_an_empty_partition_are_zero(command: Command) -> None:
 
 
 def test_headers_are_enough_by_partition(command: Command, tmp_path: Any) -> None:
-    """Records that do not decode, in a batch with a correct checksum, are counted by its header."""
-    raw = bytearray(batch(0, [Rec(value=b"x" * 10)] * 3))
+    """Records that do not decode, in a compressed batch with a correct checksum, are counted by its header."""
+    raw = bytearray(batch(0, [Rec(value=b"x" * 10)] * 3, codec=GZIP))
     raw[61:] = b"\xff" * len(raw[61:])
     raw[17:21] = crc32c(bytes(raw[21:])).to_bytes(4, "big")
     path = write_partition(tmp_path / "headers-0", [(0, [bytes(raw), batch(3, [Rec()])])])

@@ -107,6 +107,14 @@ CASES = [
         is_deep=True,
     ),
     Case(
+        "odd_header",
+        generated(rows(0, 3, leader_epoch=-2)),
+        nothing,
+        says="nothing is lost by a restart",
+        do=nothing,
+        stays=True,
+    ),
+    Case(
         "wrong_max_timestamp",
         generated(rows(0, 3, max_timestamp=99)),
         nothing,

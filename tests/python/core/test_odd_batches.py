@@ -10,6 +10,7 @@ import batches
 import pyarrow as pa
 import pytest
 from batches import Rec
+from commands import cordwood
 from scripts import Command
 
 import cordwood as cw
@@ -125,3 +126,85 @@ def test_times_below_minus_one_are_times_in_ranges_counts_and_texts(
     assert rows.splitlines()[1:4] == ["0001-01-01 00:00:00.000Z", "1969-12-31 23:59:59.998Z", ""]
     _, counted, _ = command("count", partition, "--by", "day", "--json")
     assert counted.count("0001-01-01") == 1
+
+
+def written(tmp_path: Path, *raws: bytes) -> Path:
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    (partition / f"{0:020}.log").write_bytes(b"".join(raws))
+    return partition
+
+
+@pytest.mark.parametrize("deltas", [(0, 0, 0), (0, 2, 1), (0, 9, 18), (1, 0, 5)], ids=str)
+def test_counts_are_of_the_records_that_are_returned(tmp_path: Path, deltas: tuple[int, ...]) -> None:
+    records = [Rec(b"%d" % n, offset_delta=delta) for n, delta in enumerate(deltas)]
+    odd = batches.batch(3, records, last_offset_delta=2)
+    usual = [batches.batch(base, [Rec(b"usual")] * 3) for base in (0, 30)]
+    log = cw.Log(written(tmp_path, usual[0], odd, usual[1]))
+    expected = len(list(log.records()))
+    assert log.scan().count() == expected == log.scan().to_arrow().num_rows
+    assert log.scan(start_offset=3, end_offset=6).count() == len(list(log.records(start_offset=3, end_offset=6)))
+    counted = cordwood("count", log.path, "--json")
+    assert json.loads(counted.stdout)["records"] == expected
+
+
+def test_counts_of_short_counted_batches_agree(short_counted: Path) -> None:
+    log = cw.Log(short_counted)
+    assert log.scan().count() == 6
+    assert log.scan(start_offset=3).count() == len(list(log.records(start_offset=3)))
+
+
+@pytest.mark.parametrize(
+    ("oddity", "fields"),
+    [
+        ("leader epoch -2", {"leader_epoch": -2}),
+        ("last offset 2", {"last_offset_delta": -1}),
+        ("last offset -4", {"last_offset_delta": -7}),
+    ],
+)
+def test_an_odd_header_with_a_right_checksum_is_read_and_kept(
+    tmp_path: Path, oddity: str, fields: dict[str, int]
+) -> None:
+    records = [Rec(b"%d" % n) for n in range(3)]
+    partition = written(tmp_path, batches.batch(0, records), batches.batch(3, records, **fields))
+    before = next(partition.glob("*.log")).read_bytes()
+    assert [record.offset for record in cw.Log(partition).records()] == list(range(6))
+    (found,) = (f for f in cw.verify(partition).findings if f.code == "odd_header")
+    assert (found.severity, found.found) == ("warning", oddity)
+    with cw.LogWriter(partition):
+        pass
+    assert next(partition.glob("*.log")).read_bytes() == before
+
+
+def test_a_negative_count_is_kept_and_not_read(tmp_path: Path) -> None:
+    records = [Rec(b"%d" % n) for n in range(3)]
+    partition = written(tmp_path, batches.batch(0, records), batches.batch(3, records, count=-1))
+    before = next(partition.glob("*.log")).read_bytes()
+    log = cw.Log(partition)
+    assert log.log_end_offset == 6
+    for read in (lambda: list(log.records()), lambda: log.scan().to_arrow(), lambda: log.scan().count()):
+        with pytest.raises(cw.CorruptLogError, match="a count of records from 0 up"):
+            read()
+    with cw.LogWriter(partition) as writer:
+        assert writer.log_end_offset == 6
+    assert next(partition.glob("*.log")).read_bytes() == before
+
+
+def test_the_payload_of_a_torn_batch_with_an_odd_count_is_no_batch(tmp_path: Path) -> None:
+    """Three records and one offset, cut within a value that holds whole batches."""
+    value = b"".join(batches.batch(base, [Rec(b"within")]) for base in (1000, 1001))
+    torn = batches.batch(1, [Rec(value), Rec(b"x"), Rec(b"y" * 50)], last_offset_delta=0)[:-10]
+    log = cw.Log(written(tmp_path, batches.batch(0, [Rec(b"first")]), torn))
+    assert log.log_end_offset == 1
+    assert log.scan(on_damage="skip").to_arrow()["offset"].to_pylist() == [0]
+
+
+@pytest.mark.parametrize("deltas", [(0, 0, 0), (2, 1, 0), (0, 9, 18)], ids=str)
+def test_a_follower_appends_records_out_of_place(tmp_path: Path, deltas: tuple[int, ...]) -> None:
+    records = [Rec(b"%d" % n, offset_delta=delta) for n, delta in enumerate(deltas)]
+    for last in (0, 2):
+        odd = batches.batch(0, records, last_offset_delta=last)
+        with cw.LogWriter(tmp_path / f"orders{last}-0") as writer:
+            writer.append_batches(odd, keep_offsets=True)
+            assert writer.log_end_offset == last + 1
+        assert (tmp_path / f"orders{last}-0" / f"{0:020}.log").read_bytes() == odd

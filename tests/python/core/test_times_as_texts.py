@@ -44,10 +44,10 @@ def test_a_time_may_be_a_string(text: str, tmp_path: Path) -> None:
 
 def test_a_text_without_a_zone_is_in_the_zone_of_the_call(tmp_path: Path) -> None:
     local: dict[str, Any] = {"tz": "Europe/Berlin"}
-    for number, given in enumerate(({"start_time": "2023-11-14T23:13:20.250", **local}, {"start_time": MS})):
-        cw.copy(PLAIN, tmp_path / f"copied-{number}", **given)
+    for number, limits in enumerate(({"start_time": "2023-11-14T23:13:20.250", **local}, {"start_time": MS})):
+        cw.copy(PLAIN, tmp_path / f"copied-{number}", **limits)
         dumped = cw.dump(min(PLAIN.glob("*.log")), deep_iteration=True)
-        (tmp_path / f"{number}").write_text(repr([batch.to_pylist() for batch in dumped.rows(**given)]))
+        (tmp_path / f"{number}").write_text(repr([batch.to_pylist() for batch in dumped.rows(**limits)]))
     assert cw.diff(tmp_path / "copied-0", tmp_path / "copied-1").is_same
     starts = [[segment.base_offset for segment in cw.Log(tmp_path / f"copied-{n}").segments] for n in range(2)]
     assert starts[0] == starts[1]

@@ -196,9 +196,13 @@ def our_lines(
     log: cw.Log,
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     on_damage: Literal["raise", "skip"] = "raise",
+    *,
+    include_control: bool = False,
 ) -> list[str]:
     """Every record, in the format of Kafka's side."""
-    table = log.scan(columns=COLUMNS, isolation_level=isolation_level, on_damage=on_damage).to_arrow()
+    table = log.scan(
+        columns=COLUMNS, isolation_level=isolation_level, on_damage=on_damage, include_control=include_control
+    ).to_arrow()
     at = table.schema.get_field_index("timestamp")
     table = table.set_column(at, "timestamp", table["timestamp"].cast(pa.int64()))
     return [

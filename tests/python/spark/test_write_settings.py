@@ -27,8 +27,7 @@ def cluster(root: Path) -> Cluster:
 
 
 def add_topic(cluster: Cluster, name: str) -> None:
-    with cw.LogWriter(cluster.path / "__cluster_metadata-0") as writer:
-        writer.append(topic_record(name, uuid.UUID(int=9 << 64 | 5)))
+    cluster.append([topic_record(name, uuid.UUID(int=9 << 64 | 5))])
 
 
 def codecs(path: Path) -> set[str]:

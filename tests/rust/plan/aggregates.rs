@@ -9,10 +9,12 @@ use proptest::sample::Index;
 use serde_json::Value;
 
 use crate::support::aggregates::{aggregated, all, combined, naive};
+use crate::support::batches::{BatchV2, Rec};
 use crate::support::filters::{drafts, filters, holds};
 use crate::support::generated::{self, ALL, steps};
 use crate::support::golden;
 use crate::support::naive as oracle;
+use crate::support::partition::{Indexing, PartitionBuilder};
 use crate::support::planning::{
     COLUMNS, OFFSET, Row, asked, cache, exact_filters, naive_row, name_of, offsets, query, run_json,
 };
@@ -200,4 +202,33 @@ fn only_records_without_rows_for_damage_are_aggregated() {
         assert!(!query(&asked).can_aggregate(), "{asked}");
     }
     assert!(!query(&asked(&dir, &[])).can_aggregate(), "no aggregates");
+}
+
+/// A consumer leaves out records whose offsets are not above the one before, and returns those above the last offset of their batch.
+#[test]
+fn aggregates_of_batches_with_records_out_of_place_are_those_of_the_rows() {
+    let usual =
+        |base: i64| BatchV2::new(base).records((0..3).map(|n| Rec::at(1000 + n).value("usual"))).build();
+    let cases =
+        [([0, 0, 0], 2), ([0, 2, 1], 2), ([0, 9, 18], 2), ([0, 1, 2], 0), ([0, 1, 2], 1), ([5, 0, 9], 2)];
+    for (number, (deltas, last)) in cases.into_iter().enumerate() {
+        let odd = deltas.into_iter().map(|delta| Rec::at(2000).value("odd").delta(delta));
+        let odd = BatchV2::new(3).records(odd).last_offset_delta(last).build();
+        let parent = folder();
+        let dir = PartitionBuilder::new(Indexing::default())
+            .segment(0, vec![usual(0), odd, usual(if number == 2 { 6 } else { 30 })])
+            .write(parent.path(), "t-0");
+        let logs = cache();
+        for mode in MODES {
+            // the test leaves a gap before the last batch
+            let options = [("columns", COLUMNS), ("mode", mode), ("cleanupPolicy", "compact")];
+            let asked = asked(&dir, &options);
+            let rows = run_json(&logs, &asked).rows();
+            assert_eq!(
+                combined(&aggregated(&logs, &asked).whole()),
+                naive(&rows),
+                "{deltas:?} {last} {mode}"
+            );
+        }
+    }
 }

@@ -290,7 +290,9 @@ proptest! {
                 Err(what) => {
                     let is_control = bytes[22] & 0x20 != 0;
                     let tolerated = ["length -", "record attributes", "largest timestamp", "beyond the largest"];
-                    prop_assert!(is_control || tolerated.iter().any(|text| what.contains(text)), "{}", what);
+                    // a follower keeps records out of place
+                    let is_out_of_place = !is_leader && what.starts_with("offset ");
+                    prop_assert!(is_control || is_out_of_place || tolerated.iter().any(|text| what.contains(text)), "{}", what);
                 }
             }
         }
