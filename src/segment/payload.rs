@@ -14,7 +14,9 @@ impl Walk {
         let header = BatchHeader::parse_unproven(start, u64::MAX).ok().filter(|header| {
             // the offsets of a wrapper are in its payload
             header.is_wrapper()
-                || header.base_offset >= damage.offset && header.last_offset < self.bounds.upper
+                || header.base_offset >= damage.offset
+                    && header.last_offset < self.bounds.upper
+                    && !self.bounds.is_far(header)
         });
         Ok(damage.position + header.map_or(0, |header| u64::from(header.size)))
     }

@@ -11,7 +11,8 @@
 //! 4. Every position before the known batch of rule 2 (or the end). A batch there is accepted if its offsets are between
 //!    the last good one and the known one, and the whole batches after it, whatever their offsets, lead exactly to the known
 //!    position (or to the end, or to a second damaged header). A batch inside a value of a v2 batch fails this: at least the
-//!    header count follows it. It is also accepted if the index has entries for two of these batches, at the same distance from
+//!    header count follows it. If nothing is left of a header after these batches (the file ends in it, or it is zero), they are accepted
+//!    if the bytes since the damage account for their offsets. A batch is also accepted if the index has entries for two of these batches, at the same distance from
 //!    them: bytes before them were removed or inserted, so no entry has a right position.
 //!
 //! The bytes of the damaged batch by its own length are its payload, if the rest of its header is possible: a batch that was being
@@ -335,6 +336,9 @@ impl Walk {
             position = candidate + 1;
             let Some(first) = self.valid_at(candidate, damage.offset, high)? else { continue };
             let (mut last, mut low) = (first, first.header.last_offset + 1);
+            if self.bounds.is_far(&first.header) {
+                low = damage.offset;
+            }
             let (mut distance, mut is_indexed) = (None, false);
             loop {
                 let indexed = self.index_distance(&last, index)?;
@@ -344,7 +348,10 @@ impl Walk {
                     break;
                 }
                 let Some(next) = self.valid_at(last.end(), 0, i64::MAX)? else { break };
-                if (low..high).contains(&next.header.base_offset) && next.header.last_offset < high {
+                // an offset that the damage reaches into is wrong; no checksum covers it
+                let is_next = next.header.base_offset == last.header.last_offset.saturating_add(1)
+                    || (low..high).contains(&next.header.base_offset);
+                if is_next && next.header.last_offset < high {
                     low = next.header.last_offset + 1;
                 }
                 last = next;
@@ -352,7 +359,10 @@ impl Walk {
             let is_led_to = if candidate < payload_end {
                 last.end() == goal && (known.is_some() || low == self.bounds.upper)
             } else {
-                last.end() == goal || self.is_damaged_header(last.end(), low, high)?
+                let end = last.end();
+                end == goal
+                    || self.is_damaged_header(end, low, high)?
+                    || is_near(damage, &last) && self.is_destroyed_header(end)?
             };
             if is_led_to || is_indexed {
                 return Ok(Some(first));
@@ -466,6 +476,15 @@ impl Walk {
         Ok(at == size)
     }
 
+    /// Whether nothing is left of a header at a position: the file ends in it, or zeros are in its place, as in a lost sector or in a
+    /// preallocated file.
+    fn is_destroyed_header(&mut self, position: u64) -> Result<bool> {
+        let prefix = self.log.read(position, PREFIX)?;
+        let has_no_length =
+            prefix.get(..LOG_OVERHEAD).is_none_or(|start| start.iter().all(|byte| *byte == 0));
+        Ok(prefix.len() < PREFIX || has_no_length)
+    }
+
     /// Whether the bytes look like the header of a damaged batch: the offset and length are possible, or the offset is
     /// exactly the next one while the length or the magic is damaged.
     fn is_damaged_header(&mut self, position: u64, low: i64, high: i64) -> Result<bool> {
@@ -476,6 +495,13 @@ impl Walk {
             (low..high).contains(&offset) && (length.is_some() || offset == low && prefix.len() == PREFIX)
         }))
     }
+}
+
+/// Whether a batch after damage has an offset that the bytes since the damage account for, with a record in each byte at most. A batch of
+/// a log in a value seldom has.
+fn is_near(damage: &Damage, batch: &Batch) -> bool {
+    let bytes = batch.position - damage.position;
+    u64::try_from(batch.header.base_offset - damage.offset).is_ok_and(|offsets| offsets <= bytes)
 }
 
 fn offset_of(prefix: &[u8]) -> Option<i64> {

@@ -132,6 +132,7 @@ mod record {
     mod validation;
 }
 mod segment {
+    mod damage_before_a_torn_end;
     mod damage_in_values;
     mod damaged_lengths;
     mod moved_batches;
