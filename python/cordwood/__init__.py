@@ -99,6 +99,7 @@ from cordwood._core import (
     verify,
 )
 from cordwood.errors import (
+    BatchTooLargeError,
     ClosedError,
     ConfigError,
     CordwoodError,
@@ -127,6 +128,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AbortedTransaction",
     "Appended",
+    "BatchTooLargeError",
     "CarveReport",
     "CarvedPiece",
     "CarvedRun",

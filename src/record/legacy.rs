@@ -41,6 +41,7 @@ pub(super) fn header(bytes: &[u8], offset: i64, size: u32) -> Option<BatchHeader
 pub(super) fn open(
     mut header: BatchHeader,
     bytes: &[u8],
+    max_batch_bytes: usize,
     buffer: &mut Vec<u8>,
 ) -> Result<(BatchHeader, i64, Payload), Malformed> {
     let codec = header.codec()?;
@@ -49,7 +50,8 @@ pub(super) fn open(
     }
     let value = message(bytes)?.value;
     let value = value.ok_or_else(|| Malformed::new("a wrapper with compressed messages", "a null value"))?;
-    codec::decompress(codec, header.magic, value, buffer)?;
+    codec::decompress(codec, header.magic, value, max_batch_bytes, buffer)
+        .map_err(|malformed| header.with_offsets(malformed))?;
     let (mut first, mut last, mut rest) = (None, 0, buffer.as_slice());
     while !rest.is_empty() {
         let entry = message(rest)?;
@@ -91,9 +93,10 @@ pub(super) fn open(
 pub(super) fn resolved(
     header: &BatchHeader,
     bytes: &[u8],
+    max_batch_bytes: usize,
     buffer: &mut Vec<u8>,
 ) -> Result<BatchHeader, Malformed> {
-    open(*header, bytes, buffer).map(|(header, ..)| header)
+    open(*header, bytes, max_batch_bytes, buffer).map(|(header, ..)| header)
 }
 
 /// The record at the position `at` of the payload, and the position after it: an entry of a wrapper's payload, or the entry

@@ -48,6 +48,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("maxPartitionBytes", {"maxPartitionBytes": "lots"}),
     ("maxBatchRows", {"maxBatchRows": 0}),
     ("maxBatchBytes", {"maxBatchBytes": 0}),
+    ("maxLogBatchBytes", {"maxLogBatchBytes": 0}),
     ("includeHeaders", {"includeHeaders": "perhaps"}),
     ("failOnDataLoss", {"failOnDataLoss": "perhaps"}),
     ("mode", {"mode": "CAREFUL"}),
@@ -195,6 +196,7 @@ def test_options_survive_a_conversion_to_strings() -> None:
         "mode": "permissive",
         "maxBatchRows": "10",
         "maxBatchBytes": "11",
+        "maxLogBatchBytes": "12",
         "io": "mmap",
         "table": "records",
     }

@@ -39,6 +39,7 @@ const ACCEPTED: [(&str, &[&str]); 33] = [
     ("mode", &["failfast", "DROPMALFORMED", "Permissive"]),
     ("maxBatchRows", &["1", "20000"]),
     ("maxBatchBytes", &["1", "8388608"]),
+    ("maxLogBatchBytes", &["1", "134217728"]),
     ("checkCrc", &["true", "false"]),
     ("kafka.check.crcs", &["true", "False"]),
     ("io", &["auto", "mmap", "pread"]),

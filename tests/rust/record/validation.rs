@@ -22,6 +22,7 @@ const NOW: i64 = 1_700_000_000_000;
 fn leader() -> Validation {
     Validation {
         origin: Origin::Leader,
+        max_batch_bytes: MAX_BATCH_BYTES,
         max_message_bytes: 1_048_588,
         timestamp_type: TimestampType::CreateTime,
         before_max_ms: i64::MAX,
