@@ -80,7 +80,7 @@ def copy(
     hard_links: bool = False,
     topics: Sequence[str] | None = None,
     progress: Callable[[int, int], object] | None = None,
-    max_batch_bytes: int = ...,
+    max_batch_bytes: int = 134217728,
 ) -> CopyReport:
     """Copy a partition, a range of it, or the partitions of a data directory.
 

@@ -11,7 +11,7 @@ def diff(
     *,
     start_offset: int | None = None,
     end_offset: int | None = None,
-    max_batch_bytes: int = ...,
+    max_batch_bytes: int = 134217728,
 ) -> Difference:
     """Compare two replicas of a partition, and find the first difference. Nothing is changed.
 

@@ -49,7 +49,7 @@ class LogDir:
         io: Io = "auto",
         max_open_files: int = 256,
         include: Sequence[IncludedState] | None = None,
-        max_batch_bytes: int = ...,
+        max_batch_bytes: int = 134217728,
     ) -> Self: ...
     @property
     def path(self) -> str:

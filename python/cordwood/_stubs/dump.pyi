@@ -95,7 +95,7 @@ def dump(
     cluster_metadata_decoder: bool = False,
     remote_log_metadata_decoder: bool = False,
     share_group_state_decoder: bool = False,
-    max_batch_bytes: int = ...,
+    max_batch_bytes: int = 134217728,
 ) -> Dump:
     """Return the contents of files as text, byte for byte as `kafka-dump-log` of Kafka 4.3 prints it.
 

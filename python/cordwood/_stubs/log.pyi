@@ -69,7 +69,7 @@ class Log:
         topic: str | None = None,
         partition: int | None = None,
         max_open_files: int = 256,
-        max_batch_bytes: int = ...,
+        max_batch_bytes: int = 134217728,
     ) -> Self: ...
     @property
     def path(self) -> str:

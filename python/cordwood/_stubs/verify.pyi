@@ -13,7 +13,7 @@ def verify(
     io: Literal["auto", "mmap", "pread"] = "auto",
     resume: FilePath | None = None,
     progress: Callable[[int, int], object] | None = None,
-    max_batch_bytes: int = ...,
+    max_batch_bytes: int = 134217728,
 ) -> Verification:
     """Check every rule of the files of partitions. Nothing is changed.
 

@@ -74,7 +74,7 @@ class LogWriter:
         topic_id: str | None = None,
         leader_epoch: int | None = None,
         producer_id_expiration_ms: int = 86_400_000,
-        max_batch_bytes: int = ...,
+        max_batch_bytes: int = 134217728,
     ) -> Self: ...
     @staticmethod
     def plan_recovery(path: FilePath, *, config: Settings | None = None) -> RecoveryPlan:

@@ -22,7 +22,7 @@ from cordwood.cli.formats import (
     row_count,
     write_batches,
 )
-from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES, MaxBatchBytes
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.output import Output, output_of
 from cordwood.cli.progress import counted
@@ -31,6 +31,7 @@ from cordwood.cli.record_range import (
     Grep,
     Key,
     KeyPrefix,
+    MaxBatchBytes,
     Since,
     StartOffset,
     Until,

@@ -7,11 +7,12 @@ import typer
 
 from cordwood import CompactedSegment, Compaction, LogConfig, LogWriter, plan_compaction
 from cordwood.cli.exit_codes import UsageError
-from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES, MaxBatchBytes
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import elapsed
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.settings import METADATA, PROPERTIES, SETTINGS, settings_of, source_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.quantities import bytes_in_words

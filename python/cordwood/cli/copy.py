@@ -9,10 +9,11 @@ import cordwood
 from cordwood import ConfigError, CopyReport, Log
 from cordwood.cli.damage import damage_in_words
 from cordwood.cli.exit_codes import UsageError
-from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES, MaxBatchBytes
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.terminal import print_json, print_text
 from cordwood.quantities import bytes_in_words, several
 from cordwood.times import FORMS, is_relative

@@ -15,7 +15,7 @@ from cordwood import DamagedRange, Log
 from cordwood._core import _Counter, _partition_parts
 from cordwood.cli.damage import damage_in_words
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
-from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES, MaxBatchBytes
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.progress import counted
 from cordwood.cli.record_range import (
@@ -23,6 +23,7 @@ from cordwood.cli.record_range import (
     Grep,
     Key,
     KeyPrefix,
+    MaxBatchBytes,
     Since,
     StartOffset,
     Until,

@@ -8,9 +8,10 @@ import typer
 import cordwood
 from cordwood import DamagedRange, Difference, FirstDifference, RecordPlace, Replica
 from cordwood.cli.exit_codes import FAILED
-from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES, MaxBatchBytes
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import elapsed
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.terminal import print_json, print_text
 from cordwood.quantities import several
 

@@ -11,7 +11,7 @@ from cordwood import dump as dump_of
 from cordwood.cli.declared import Argument, Option
 from cordwood.cli.exit_codes import FailedError, NothingFoundError, UsageError, say, sentence
 from cordwood.cli.formats import ROW_SUFFIXES, Format, csv_line, format_of, json_line, row_count, write_batches
-from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES, MaxBatchBytes
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES, MAX_BATCH_BYTES_OPTION
 from cordwood.cli.output import Output, output_of
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
@@ -54,7 +54,7 @@ def dump(  # noqa: PLR0913, PLR0917  (a command's options)
         int, Option(min=0, max=_MAX_BYTES, help="Bytes within which the batch of an index entry must end.")
     ] = 5 << 20,
     max_bytes: Annotated[int, Option(min=0, max=_MAX_BYTES, help="Read only so many bytes of each .log.")] = _MAX_BYTES,
-    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
+    max_batch_bytes: Annotated[int, Option(**MAX_BATCH_BYTES_OPTION)] = DEFAULT_MAX_BATCH_BYTES,
     skip_record_metadata: Annotated[
         bool, Option("--skip-record-metadata", help="Only the keys and values of records.")
     ] = False,

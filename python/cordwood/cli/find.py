@@ -8,9 +8,10 @@ import typer
 from cordwood import CordwoodError, Log, OffsetOutOfRangeError, Record, TimestampOffset
 from cordwood._core import _partition_parts
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
-from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES, MaxBatchBytes
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.moment import parse_time
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.segment_files import SegmentFiles
 from cordwood.cli.selection import PartitionNumbers, Paths, Selection, Topics, selected
 from cordwood.cli.terminal import Column, print_json, print_table

@@ -1,20 +1,14 @@
-"""The option that limits the memory of the commands that read records."""
+"""The limit on the memory of the commands that read records: the settings of the option `--max-batch-bytes`."""
 
-from typing import Annotated
+from typing import Any
 
-from cordwood.cli.declared import Option
-
-__all__ = ["DEFAULT_MAX_BATCH_BYTES", "MaxBatchBytes"]
+__all__ = ["DEFAULT_MAX_BATCH_BYTES", "MAX_BATCH_BYTES_OPTION"]
 
 DEFAULT_MAX_BATCH_BYTES = 128 << 20
 
-MaxBatchBytes = Annotated[
-    int,
-    Option(
-        "--max-batch-bytes",
-        min=1,
-        max=2**62,
-        metavar="BYTES",
-        help="The largest batch that is read, as stored and decompressed: it must fit into memory.",
-    ),
-]
+MAX_BATCH_BYTES_OPTION: dict[str, Any] = {
+    "min": 1,
+    "max": 2**62,
+    "metavar": "BYTES",
+    "help": "The largest batch that is read, as stored and decompressed: it must fit into memory.",
+}

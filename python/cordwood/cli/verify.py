@@ -16,8 +16,9 @@ import cordwood
 from cordwood import Finding, Verification
 from cordwood.cli.exit_codes import FAILED, UsageError
 from cordwood.cli.kafka_load import finding_fields, print_kafka_loads
-from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES, MaxBatchBytes
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.path import parse_path
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
 from cordwood.cli.terminal import print_line, print_text
 from cordwood.quantities import bytes_in_words, several

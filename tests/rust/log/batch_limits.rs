@@ -8,12 +8,12 @@ use cordwood::types::{Io, IsolationLevel};
 use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 use cordwood::{Error, Log, LogOptions};
 
-use crate::support::batches::{BatchV2, Built, MessageSet, Rec};
-use crate::support::naive::Codec;
+use crate::support::batches::{BatchV2, Built, Codec, MessageSet, Rec};
+
 use crate::support::partition::{Indexing, PartitionBuilder, file_name};
 use crate::support::reading::{IOS, Read, all, folder, scan};
 
-const CODECS: [Codec; 5] = [Codec::None, Codec::Gzip, Codec::Snappy, Codec::Lz4, Codec::Zstd];
+const CODECS: [Codec; 5] = [Codec::None, Codec::Gzip, Codec::SnappyXerial, Codec::Lz4, Codec::Zstd];
 const ALL_MODES: [OnDamage; 3] = [OnDamage::Raise, OnDamage::Skip, OnDamage::Report];
 
 fn open(dir: &Path, io: Io, max_batch_bytes: usize) -> Log {

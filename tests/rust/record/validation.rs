@@ -5,8 +5,8 @@ use std::fs;
 
 use cordwood::Error;
 use cordwood::record::{
-    Analyzed, BatchBuilder, BatchHeader, BatchOptions, Codec, NewRecord, Origin, Validation, analyze,
-    stamp_log_append_time,
+    Analyzed, BatchBuilder, BatchHeader, BatchOptions, Codec, MAX_BATCH_BYTES, NewRecord, Origin, Validation,
+    analyze, stamp_log_append_time,
 };
 use cordwood::types::TimestampType;
 use proptest::prelude::*;

@@ -7,8 +7,8 @@ use cordwood::inspect::verify::{Rule, Severity, VerifyOptions};
 use cordwood::types::Io;
 
 use super::{deep, verified};
-use crate::support::batches::{BatchV2, MessageSet, Rec};
-use crate::support::naive::Codec;
+use crate::support::batches::{BatchV2, Codec, MessageSet, Rec};
+
 use crate::support::partition::{Indexing, PartitionBuilder};
 use crate::support::reading::{IOS, folder};
 
@@ -35,7 +35,7 @@ fn limited(io: Io) -> VerifyOptions {
 #[test]
 fn a_batch_above_the_limit_is_a_warning_and_every_other_batch_is_checked() {
     let folder = folder();
-    for codec in [Codec::None, Codec::Gzip, Codec::Snappy, Codec::Lz4, Codec::Zstd] {
+    for codec in [Codec::None, Codec::Gzip, Codec::SnappyXerial, Codec::Lz4, Codec::Zstd] {
         let path = partition(folder.path(), 2, codec);
         for io in IOS {
             assert_eq!(verified(&path, &deep(io)).findings, [], "{codec:?}");
@@ -54,7 +54,7 @@ fn a_batch_above_the_limit_is_a_warning_and_every_other_batch_is_checked() {
 #[test]
 fn a_wrapper_above_the_limit_is_a_warning_also_where_the_rest_of_its_segment_cannot_be_checked() {
     let folder = folder();
-    for codec in [Codec::Gzip, Codec::Snappy, Codec::Lz4] {
+    for codec in [Codec::Gzip, Codec::SnappyXerial, Codec::Lz4] {
         let path = partition(folder.path(), 1, codec);
         for io in IOS {
             assert_eq!(verified(&path, &deep(io)).findings, [], "{codec:?}");
