@@ -152,11 +152,9 @@ impl Walk {
             let is_skipped = header.is_control() || header.count == Some(0);
             // one that is too large is not read, so that only its checksum tells that from a flipped bit of its length
             let is_large = header.size as usize > self.log.max_batch_bytes();
-            let is_computed = self.check_crcs || is_skipped || is_large;
-            if !is_large {
+            if !(self.check_crcs || is_skipped || is_large) {
                 self.bytes(&batch)?;
-            }
-            if is_computed && let Err(malformed) = self.verify(&batch)? {
+            } else if let Err(malformed) = self.verify(&batch)? {
                 return self.wrong_checksum(malformed).map(Step::Damage);
             }
         } else if header.size as usize <= self.log.max_batch_bytes() && is_wanted(&batch) {
