@@ -64,7 +64,7 @@ FAILED, USAGE, INTERRUPTED = 1, 2, 130
 SKIPPING_DAMAGE = frozenset({"cat", "copy", "count", "groups", "metadata", "transactions"})
 """The commands with the option `--on-damage`."""
 
-WITH_MAX_BATCH_BYTES = frozenset({"cat", "compact", "copy", "count", "diff", "dump", "find", "verify"})
+WITH_MAX_BATCH_BYTES = frozenset({"cat", "compact", "copy", "count", "diff", "dump", "find", "report", "verify"})
 """The commands with the option `--max-batch-bytes`."""
 
 _P = ParamSpec("_P")

@@ -22,6 +22,7 @@ COMMANDS: dict[str, list[object]] = {
     "copy": ["{new}", "--on-damage", "skip"],
     "compact": ["--set", "min.cleanable.dirty.ratio=0"],
     "diff": ["{other}"],
+    "report": ["-o", "{new}.svg"],
     "verify": ["--deep"],
 }
 
@@ -42,7 +43,7 @@ def test_a_command_names_the_option_and_reads_with_a_higher_limit(command: str, 
 
     path = write_partition(tmp_path / "orders-0", segments(codec))
     write_partition(tmp_path / "others-0", segments(GZIP if codec == batches.NONE else batches.NONE))
-    given = {"{new}": tmp_path / "new-0", "{other}": tmp_path / "others-0"}
+    given = {"{new}": tmp_path / "new-0", "{new}.svg": tmp_path / "new.svg", "{other}": tmp_path / "others-0"}
     words = [given.get(str(word), word) for word in COMMANDS[command]]
     before = {file: file.read_bytes() for file in path.iterdir()}
     limited = cordwood(command, path, *words, LIMIT)
