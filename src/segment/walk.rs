@@ -137,10 +137,7 @@ impl Walk {
             Ok(header) => *header,
             Err(malformed) => {
                 let malformed = malformed.clone();
-                if malformed.is_too_large() {
-                    return Err(self.too_large(malformed, self.position));
-                }
-                return Ok(Step::Damage(self.damage(malformed)));
+                return self.unreadable(malformed).map(Step::Damage);
             }
         };
         if let Err(malformed) = self.bounds.check(&header, self.before) {
@@ -282,10 +279,16 @@ impl Walk {
         self.log.verify(&batch.header, batch.position)
     }
 
-    /// The error of a batch above the limit.
+    /// The damage of a header at the position that cannot be read.
+    ///
+    /// # Errors
+    /// [`Error::BatchTooLarge`] if it is that of a wrapper above the limit.
     #[cold]
-    fn too_large(&self, malformed: Malformed, position: u64) -> Error {
-        malformed.at(self.log.path(), position, Some(self.expected_offset()))
+    fn unreadable(&self, malformed: Malformed) -> Result<Damage> {
+        if malformed.is_too_large() {
+            return Err(malformed.at(self.log.path(), self.position, Some(self.expected_offset())));
+        }
+        Ok(self.damage(malformed))
     }
 
     /// All bytes of a batch.
