@@ -10,7 +10,7 @@ mod malformed;
 mod size_limit;
 
 pub use io_action::IoAction;
-pub use malformed::{Malformed, Place};
+pub use malformed::{Malformed, Place, Reason};
 pub use size_limit::SizeLimit;
 
 /// `Result` with [`Error`].
@@ -70,6 +70,18 @@ pub enum Error {
         /// What this version supports.
         expected: String,
         /// What the file contains.
+        found: String,
+    },
+    /// A batch that is larger than the limit of a reader, `max_batch_bytes`, as stored or decompressed. It is not damaged, and no
+    /// reader skips it: read it with a higher limit.
+    #[error("{} has at position {}{} a batch above max_batch_bytes: expected {expected}, found {found}",
+            place.file.display(), place.position, offset_words(place.offset))]
+    BatchTooLarge {
+        /// The position of the batch.
+        place: Box<Place>,
+        /// The limit.
+        expected: String,
+        /// The offsets of the batch and its size.
         found: String,
     },
     /// A record, or bytes of a batch, that a log does not accept.
@@ -234,6 +246,7 @@ impl Error {
         match self {
             Self::Corrupt { .. } => "corrupt",
             Self::UnsupportedFormat { .. } => "unsupported_format",
+            Self::BatchTooLarge { .. } => "batch_too_large",
             Self::InvalidRecord { .. } => "invalid_record",
             Self::RecordTooLarge { .. } => "record_too_large",
             Self::OutOfOrderSequence { .. } => "out_of_order_sequence",
@@ -255,7 +268,9 @@ impl Error {
     /// The file or directory of the error; `None` if there is none.
     pub fn file(&self) -> Option<&Path> {
         match self {
-            Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => Some(&place.file),
+            Self::Corrupt { place, .. }
+            | Self::UnsupportedFormat { place, .. }
+            | Self::BatchTooLarge { place, .. } => Some(&place.file),
             Self::OffsetOutOfRange { path, .. } | Self::LogNotFound { path, .. } => Some(path),
             Self::LogChanged { file, .. } | Self::Io { file, .. } | Self::Locked { file, .. } => Some(file),
             _ => None,
@@ -265,7 +280,9 @@ impl Error {
     /// Bytes from the start of [`Error::file`]; for batches that were given, from the start of these bytes.
     pub fn position(&self) -> Option<u64> {
         match self {
-            Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => Some(place.position),
+            Self::Corrupt { place, .. }
+            | Self::UnsupportedFormat { place, .. }
+            | Self::BatchTooLarge { place, .. } => Some(place.position),
             Self::InvalidRecord { position, .. } => *position,
             Self::OutOfOrderSequence { position, .. } | Self::InvalidProducerEpoch { position, .. } => {
                 *position
@@ -277,7 +294,9 @@ impl Error {
     /// The offset (logical) of the error; `None` if there is none.
     pub fn offset(&self) -> Option<i64> {
         match self {
-            Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => place.offset,
+            Self::Corrupt { place, .. }
+            | Self::UnsupportedFormat { place, .. }
+            | Self::BatchTooLarge { place, .. } => place.offset,
             Self::OffsetOutOfRange { offset, .. } => Some(*offset),
             _ => None,
         }
@@ -321,6 +340,7 @@ impl Error {
         match self {
             Self::Corrupt { expected, .. }
             | Self::UnsupportedFormat { expected, .. }
+            | Self::BatchTooLarge { expected, .. }
             | Self::InvalidRecord { expected, .. }
             | Self::LogChanged { expected, .. }
             | Self::Config { expected, .. } => Some(expected.clone()),
@@ -343,6 +363,7 @@ impl Error {
         match self {
             Self::Corrupt { found, .. }
             | Self::UnsupportedFormat { found, .. }
+            | Self::BatchTooLarge { found, .. }
             | Self::InvalidRecord { found, .. }
             | Self::RecordTooLarge { found, .. }
             | Self::LogChanged { found, .. }

@@ -105,6 +105,7 @@ from cordwood._core import (
     verify,
 )
 from cordwood.errors import (
+    BatchTooLargeError,
     ClosedError,
     ConfigError,
     CordwoodError,
@@ -133,6 +134,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AbortedTransaction",
     "Appended",
+    "BatchTooLargeError",
     "CarveReport",
     "CarvedPiece",
     "CarvedRun",

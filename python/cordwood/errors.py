@@ -8,6 +8,7 @@ also a subclass of it. An error of the system (no permission, an I/O error) is a
 from typing import Any
 
 __all__ = [
+    "BatchTooLargeError",
     "ClosedError",
     "ConfigError",
     "CordwoodError",
@@ -147,6 +148,14 @@ class OffsetOutOfRangeError(CordwoodError):
 
 class UnsupportedFormatError(CordwoodError):
     """This version does not support the format: a codec, a format version or a feature."""
+
+
+class BatchTooLargeError(CordwoodError):
+    """A batch is above the limit `max_batch_bytes` of a reader, as stored or decompressed.
+
+    It is not damaged, and no reader leaves it out: read it with a higher limit. `expected` has the limit, and `found`
+    the offsets of the batch and the bytes that it has at least.
+    """
 
 
 class InvalidRecordError(CordwoodError, ValueError):

@@ -17,7 +17,7 @@ use super::numbers::Numbers;
 use super::{HeaderKeys, headers_type, timestamp_type};
 use crate::error::{Error, Malformed, Result};
 use crate::record::{
-    BatchHeader, LOG_OVERHEAD, MAX_DECOMPRESSED_BYTES, MIN_LENGTH, PREFIX, Payload, RecordSpan, Records,
+    BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, MIN_LENGTH, PREFIX, Payload, RecordSpan, Records,
 };
 use crate::types::Interrupt;
 
@@ -91,7 +91,7 @@ fn parts_of(cell: &[u8]) -> Result<Vec<Part<'_>>, Refused> {
         parts.extend(part);
         let sum = |of: fn(&Part<'_>) -> usize| parts.iter().map(of).sum::<usize>();
         if sum(|part| part.spans.len()) > MAX_RECORDS
-            || sum(|part| part.bytes.len()) > MAX_DECOMPRESSED_BYTES
+            || sum(|part| part.bytes.len()) > MAX_BATCH_BYTES
             || sum(|part| part.header_bytes) > MAX_HEADER_BYTES
         {
             return Err(refused(too_large()));
@@ -115,7 +115,7 @@ fn is_part(bytes: &[u8]) -> bool {
 #[cold]
 fn too_large() -> Malformed {
     let expected = format!(
-        "at most {MAX_RECORDS} records and {MAX_DECOMPRESSED_BYTES} bytes of them in a cell, and {MAX_HEADER_BYTES} bytes of headers"
+        "at most {MAX_RECORDS} records and {MAX_BATCH_BYTES} bytes of them in a cell, and {MAX_HEADER_BYTES} bytes of headers"
     );
     Malformed::unsupported(expected, "more")
 }
@@ -266,7 +266,7 @@ fn with_refusals(records: ListArray, refusals: &[Option<Refused>]) -> Result<Rec
     let reasons: StringArray = each().map(|refused| refused.map(reason)).collect();
     let positions: Int64Array = each().map(|refused| refused.map(position)).collect();
     let unsupported: BooleanArray =
-        each().map(|refused| refused.map(|refused| refused.reason.unsupported)).collect();
+        each().map(|refused| refused.map(|refused| !refused.reason.is_damage())).collect();
     let columns: [(&str, ArrayRef); 4] = [
         ("records", Arc::new(records)),
         ("reason", Arc::new(reasons)),

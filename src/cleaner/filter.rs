@@ -29,6 +29,8 @@ pub(super) struct Rules<'a> {
     /// ms since the epoch.
     pub(super) now: i64,
     pub(super) delete_retention_ms: i64,
+    /// The largest batch that is read, bytes.
+    pub(super) max_batch_bytes: usize,
 }
 
 /// What a pass knows at its position, which decides on whole batches.
@@ -125,7 +127,7 @@ impl Rules<'_> {
         out: &mut Vec<u8>,
     ) -> Result<Remains, Unusable> {
         let Scratch { rewriter, plain } = scratch;
-        let (mut records, payload) = Records::open(*header, bytes, plain)?;
+        let (mut records, payload) = Records::open_up_to(self.max_batch_bytes, *header, bytes, plain)?;
         records.keep_out_of_place();
         // with the true base offset of a wrapper
         let header = &records.header().clone();

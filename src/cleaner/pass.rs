@@ -83,7 +83,12 @@ impl<'a> Pass<'a> {
         };
         Ok(Self {
             source,
-            rules: Rules { keys, now, delete_retention_ms: config.delete_retention_ms },
+            rules: Rules {
+                keys,
+                now,
+                delete_retention_ms: config.delete_retention_ms,
+                max_batch_bytes: log.options().max_batch_bytes,
+            },
             filter,
             scratch: Scratch::default(),
             rounds: (threads > 1).then(|| Rounds::new(threads)),

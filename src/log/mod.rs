@@ -34,6 +34,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::error::{Error, Result};
+use crate::record::MAX_BATCH_BYTES;
 pub use crate::segment::{Change, PlannedSegment};
 use crate::segment::{OpenFiles, Warnings};
 use crate::state::checkpoint::DurableOffsetFile;
@@ -73,6 +74,9 @@ pub struct LogOptions {
     /// half of its soft limit of open files. In addition, a log keeps a descriptor of its directory open. An open index with many
     /// look-ups has up to 10 % of its size in memory: 1 MiB for the largest that Kafka writes by default.
     pub max_open_files: usize,
+    /// The largest batch that is read, bytes: as stored, and decompressed. A larger one is an [`Error::BatchTooLarge`], and never
+    /// skipped. It bounds the memory of a reader, which has one batch at a time. Default: [`MAX_BATCH_BYTES`].
+    pub max_batch_bytes: usize,
     /// Tells whether the topic of a partition directory is compacted; `None` if that is not known. Called when it matters, at most
     /// once per log. Default: not known. With the feature `inspect`, `inspect::internal_topics::is_topic_compacted`.
     pub is_topic_compacted: fn(&Path) -> Option<bool>,
@@ -90,6 +94,7 @@ impl Default for LogOptions {
             topic: None,
             partition: None,
             max_open_files: 256,
+            max_batch_bytes: MAX_BATCH_BYTES,
             is_topic_compacted: |_| None,
             interrupt: Interrupt::NEVER,
             on_warning: OnWarning::IGNORE,

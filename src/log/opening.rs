@@ -34,9 +34,7 @@ impl Log {
     /// # Errors
     /// As [`Log::open`].
     pub fn open_in(directory: Directory, options: LogOptions) -> Result<Self> {
-        let open_files = OpenFiles::new(directory, options.io, options.max_open_files, options.interrupt);
-        let warnings = Arc::new(Warnings::new(options.on_warning));
-        Self::load(&Arc::new(open_files), options, &warnings, None, Weak::new())
+        Self::open_live(directory, options, Weak::new())
     }
 
     /// [`Log::open_in`] for a reader of a writer in this process, which has the list of segments: while the writer is open,
@@ -46,7 +44,8 @@ impl Log {
         options: LogOptions,
         live: Weak<LiveSegments>,
     ) -> Result<Self> {
-        let open_files = OpenFiles::new(directory, options.io, options.max_open_files, options.interrupt);
+        let LogOptions { io, max_batch_bytes, max_open_files, interrupt, .. } = options;
+        let open_files = OpenFiles::new(directory, io, max_batch_bytes, max_open_files, interrupt);
         let warnings = Arc::new(Warnings::new(options.on_warning));
         Self::load(&Arc::new(open_files), options, &warnings, None, live)
     }

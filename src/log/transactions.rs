@@ -217,6 +217,9 @@ impl Transactions {
                 Ok(Ok(()))
             }
             Ok(None) => Ok(Ok(())),
+            Err(malformed) if malformed.is_too_large() => {
+                Err(malformed.at(walk.log.path(), batch.position, Some(header.base_offset)))
+            }
             Err(malformed) => Ok(Err(malformed)),
         }
     }

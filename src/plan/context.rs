@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::directory::PartitionDirectory;
 use super::error::{PlanError, Result};
-use super::log_cache::LogCache;
+use super::log_cache::{LogAccess, LogCache};
 use super::options::SourceOptions;
 use super::warning::Warning;
 use crate::log::Log;
@@ -31,7 +31,9 @@ impl Context {
         options: &SourceOptions,
         refresh: bool,
     ) -> Result<Log> {
-        let opened = self.logs.open(&directory.path, options.io, refresh);
+        let max_batch_bytes = usize::try_from(options.max_log_batch_bytes).unwrap_or(usize::MAX);
+        let access = LogAccess { io: options.io, max_batch_bytes };
+        let opened = self.logs.open(&directory.path, access, refresh);
         opened.map_err(|error| PlanError::of(error).in_log(directory))
     }
 }

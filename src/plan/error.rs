@@ -33,6 +33,8 @@ pub enum Code {
     TimeNotFound,
     /// Bytes are not valid in the format.
     CorruptBatch,
+    /// A batch is above the limit `maxLogBatchBytes`.
+    BatchTooLarge,
     /// This version does not support it: a codec, a version of the format.
     Unsupported,
     /// Data is lost: a planned segment was deleted, shortened or replaced, or offsets are missing.
@@ -52,6 +54,7 @@ impl Code {
             Self::OffsetOutOfRange => "CORDWOOD_OFFSET_OUT_OF_RANGE",
             Self::TimeNotFound => "CORDWOOD_TIME_NOT_FOUND",
             Self::CorruptBatch => "CORDWOOD_CORRUPT_BATCH",
+            Self::BatchTooLarge => "CORDWOOD_BATCH_TOO_LARGE",
             Self::Unsupported => "CORDWOOD_UNSUPPORTED",
             Self::SegmentGone => "CORDWOOD_SEGMENT_GONE",
             Self::Io => "CORDWOOD_IO",
@@ -66,6 +69,7 @@ impl Code {
             Error::LogNotFound { .. } => Self::NotFound,
             Error::LogChanged { .. } => Self::SegmentGone,
             Error::UnsupportedFormat { .. } => Self::Unsupported,
+            Error::BatchTooLarge { .. } => Self::BatchTooLarge,
             Error::Config { .. } => Self::BadOption,
             Error::Io { .. } => Self::Io,
             _ => Self::Internal,
@@ -117,6 +121,9 @@ impl PlanError {
         let mut reason = error.to_string();
         if code == Code::CorruptBatch && file.as_ref().is_some_and(|file| file.kind == FileKind::Log) {
             reason += "; mode=DROPMALFORMED reads the rest";
+        }
+        if code == Code::BatchTooLarge {
+            reason += "; raise the option maxLogBatchBytes, if the memory is there";
         }
         Self {
             segment: file.map(|file| file.base_offset),

@@ -12,6 +12,7 @@ use super::directory::absolute;
 use crate::error::Result;
 use crate::fs::forks;
 use crate::log::{Log, LogOptions};
+use crate::record::MAX_BATCH_BYTES;
 use crate::types::Io;
 
 /// Logs by their paths, for the lifetime of a process.
@@ -35,9 +36,25 @@ struct OfProcess {
 #[derive(Debug)]
 struct Cached {
     path: PathBuf,
-    io: Io,
+    access: LogAccess,
     /// Locked while the log is opened or refreshed: that of another path does not wait for it.
     log: Mutex<Option<(Log, Identity)>>,
+}
+
+/// How a query opens its logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogAccess {
+    /// Which files are mapped.
+    pub io: Io,
+    /// The largest batch that is read, bytes. See [`LogOptions::max_batch_bytes`].
+    pub max_batch_bytes: usize,
+}
+
+impl LogAccess {
+    /// With the default limit.
+    pub fn of(io: Io) -> Self {
+        Self { io, max_batch_bytes: MAX_BATCH_BYTES }
+    }
 }
 
 /// The device and inode of a directory. No other directory has the same while it is open.
@@ -49,21 +66,21 @@ impl LogCache {
     /// Of each log, so that all of them together stay below the usual limit of 1,024 open files.
     const MAX_OPEN_FILES: usize = 12;
 
-    /// An empty cache. Logs are opened with these options, but for `io` and `max_open_files`.
+    /// An empty cache. Logs are opened with these options, but for those of [`LogAccess`] and `max_open_files`.
     pub fn new(options: LogOptions) -> Self {
         let options = LogOptions { max_open_files: Self::MAX_OPEN_FILES, ..options };
         Self { options, of_process: ArcSwap::from_pointee(OfProcess::new()), opened: AtomicU64::new(0) }
     }
 
-    /// The current log of a partition directory; one per path and `io` is open. With `refresh` it is the log as it is now;
+    /// The current log of a partition directory; one per path and access is open. With `refresh` it is the log as it is now;
     /// without, a log that is open is returned as it is, for further calls within the same plan or task.
     ///
     /// *Cost*: of a refresh, about 20 ms with 5,000 segments.
     ///
     /// # Errors
     /// As [`Log::open`] and [`Log::refresh`].
-    pub fn open(&self, path: &Path, io: Io, refresh: bool) -> Result<Log> {
-        let cached = self.cached(absolute(path), io);
+    pub fn open(&self, path: &Path, access: LogAccess, refresh: bool) -> Result<Log> {
+        let cached = self.cached(absolute(path), access);
         let mut place = cached.log.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((log, _)) = &*place
             && !refresh
@@ -77,7 +94,8 @@ impl LogCache {
             Some((log, identity)) if now == Some(identity) => log.refresh()?,
             _ => {
                 self.opened.fetch_add(1, Ordering::Relaxed);
-                Log::open(&cached.path, LogOptions { io, ..self.options.clone() })?
+                let LogAccess { io, max_batch_bytes } = access;
+                Log::open(&cached.path, LogOptions { io, max_batch_bytes, ..self.options.clone() })?
             }
         };
         *place = now.map(|now| (log.clone(), now));
@@ -90,12 +108,12 @@ impl LogCache {
     }
 
     /// The place of a log, which is the one used last from now on.
-    fn cached(&self, path: PathBuf, io: Io) -> Arc<Cached> {
+    fn cached(&self, path: PathBuf, access: LogAccess) -> Arc<Cached> {
         let of_process = self.of_process();
         let mut logs = of_process.logs.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = logs.iter().position(|cached| cached.io == io && cached.path == path);
+        let place = logs.iter().position(|cached| cached.access == access && cached.path == path);
         let found = place.and_then(|place| logs.remove(place));
-        let cached = found.unwrap_or_else(|| Arc::new(Cached { path, io, log: Mutex::default() }));
+        let cached = found.unwrap_or_else(|| Arc::new(Cached { path, access, log: Mutex::default() }));
         logs.push_back(Arc::clone(&cached));
         if logs.len() > Self::MAX_LOGS {
             logs.pop_front();

@@ -63,7 +63,7 @@ pub use context::Context;
 pub use directory::{PartitionDirectory, local_path};
 pub use error::{Code, PlanError, Result};
 pub use filter::Filter;
-pub use log_cache::LogCache;
+pub use log_cache::{LogAccess, LogCache};
 pub use options::{End, Mode, SourceOptions, Start, Table};
 pub use partition_offsets::{Offsets, PartitionKey};
 pub use piece::{Piece, Task};

@@ -61,7 +61,7 @@ macro_rules! optional {
 }
 
 /// All options, in the order in which errors list them.
-pub(super) const TABLE: [OptionEntry; 33] = [
+pub(super) const TABLE: [OptionEntry; 34] = [
     OptionEntry {
         name: "path",
         same_as: None,
@@ -130,6 +130,7 @@ pub(super) const TABLE: [OptionEntry; 33] = [
     entry!("mode", mode, choice(&MODES), written(&MODES)),
     entry!("maxBatchRows", max_batch_rows, read_count, |count: &u64| Some(count.to_string())),
     entry!("maxBatchBytes", max_batch_bytes, read_count, |count: &u64| Some(count.to_string())),
+    entry!("maxLogBatchBytes", max_log_batch_bytes, read_count, |count: &u64| Some(count.to_string())),
     entry!("checkCrc", check_crc, read_truth, write_truth),
     entry!("kafka.check.crcs", Some("checkCrc"), check_crc, read_truth, write_truth),
     entry!("io", io, choice(&IOS), written(&IOS)),

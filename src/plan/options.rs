@@ -10,6 +10,7 @@ use super::option_table::{TABLE, check_broker_option, is_broker_option, unknown_
 use super::partition_offsets::{Offsets, PartitionKey, check_entries, keys_of};
 use super::topic_pattern::TopicPattern;
 use super::warning::Warning;
+use crate::record::MAX_BATCH_BYTES;
 use crate::types::{Io, IsolationLevel};
 
 /// Which rows a query returns.
@@ -117,6 +118,8 @@ pub struct SourceOptions {
     pub max_batch_rows: u64,
     /// The approximate maximum size of a record batch, bytes.
     pub max_batch_bytes: u64,
+    /// The largest batch of a log that is read, bytes, as stored and decompressed. A larger one is an error, and never left out.
+    pub max_log_batch_bytes: u64,
     /// Whether the checksums of the batches whose records are returned are verified.
     pub check_crc: bool,
     /// Which files are mapped. `pread` by default: if a mapped file is shortened, the process is killed by a signal.
@@ -153,6 +156,7 @@ impl Default for SourceOptions {
             mode: Mode::FailFast,
             max_batch_rows: 20_000,
             max_batch_bytes: 8 << 20,
+            max_log_batch_bytes: MAX_BATCH_BYTES as u64,
             check_crc: true,
             io: Io::Pread,
         }

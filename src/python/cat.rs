@@ -20,29 +20,31 @@ use crate::log::{Column, Log, LogOptions};
 #[derive(Clone)]
 pub(super) enum Partition {
     Log(Arc<LogHandle>),
-    Path(PathBuf),
+    /// With the largest batch that is read, bytes.
+    Path(PathBuf, usize),
 }
 
 impl Partition {
     /// A `Log`, or a path.
-    fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn of(given: &Bound<'_, PyAny>, max_batch_bytes: usize) -> PyResult<Self> {
         match given.cast::<PyLog>() {
             Ok(log) => Ok(Self::Log(log.get().handle())),
-            Err(_) => arguments::path(given).map(Self::Path),
+            Err(_) => arguments::path(given).map(|path| Self::Path(path, max_batch_bytes)),
         }
     }
 
-    /// Each item of a sequence.
-    pub(super) fn all_of(given: &Bound<'_, PySequence>) -> PyResult<Vec<Self>> {
-        given.try_iter()?.map(|item| Self::of(&item?)).collect()
+    /// Each item of a sequence. `max_batch_bytes` is of those that are paths.
+    pub(super) fn all_of(given: &Bound<'_, PySequence>, max_batch_bytes: usize) -> PyResult<Vec<Self>> {
+        given.try_iter()?.map(|item| Self::of(&item?, max_batch_bytes)).collect()
     }
 
     /// The log of this process.
     fn open(&self) -> Result<Log> {
         match self {
             Self::Log(handle) => handle.log(),
-            Self::Path(path) => {
+            Self::Path(path, max_batch_bytes) => {
                 let options = LogOptions {
+                    max_batch_bytes: *max_batch_bytes,
                     is_topic_compacted,
                     interrupt: SIGNALS,
                     on_warning: WARNINGS,
@@ -75,7 +77,7 @@ impl Iterator for Partitions {
         }
         let partition = self.rest.next()?;
         let opened = partition.open();
-        if let (Partition::Path(_), Ok(log)) = (&partition, &opened) {
+        if let (Partition::Path(..), Ok(log)) = (&partition, &opened) {
             self.last = Some(log.clone());
         }
         Some(opened)
@@ -92,6 +94,7 @@ pub(super) fn scan_logs(
 ) -> PyResult<PyScan> {
     let keywords = Keywords::new("_scan_logs", keywords);
     let (options, contents) = keywords.columns(&Column::DEFAULT)?;
+    let max_batch_bytes = keywords.max_batch_bytes()?;
     keywords.finish()?;
     for given in logs.try_iter()? {
         // others are checked when they are reached
@@ -99,5 +102,5 @@ pub(super) fn scan_logs(
             log.get().read(py, |log| log.check(&options.scan.ranges))?;
         }
     }
-    Ok(PyScan::filtered(Source::Partitions(Partition::all_of(logs)?), options, contents))
+    Ok(PyScan::filtered(Source::Partitions(Partition::all_of(logs, max_batch_bytes)?), options, contents))
 }

@@ -54,7 +54,7 @@ value_class! {
 #[pyfunction]
 #[pyo3(signature = (source, destination, **keywords),
     text_signature = "(source, destination, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
-        on_damage='raise', hard_links=False, topics=None, progress=None, tz=None)")]
+        on_damage='raise', hard_links=False, topics=None, progress=None, tz=None, max_batch_bytes=134217728)")]
 pub(super) fn copy(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
@@ -66,6 +66,7 @@ pub(super) fn copy(
     let keywords = Keywords::new("copy", keywords);
     let batches = keywords.batches()?;
     let hard_links = keywords.optional("hard_links", flag)?.unwrap_or(false);
+    let max_batch_bytes = keywords.max_batch_bytes()?;
     let wanted = "a list of topics or globs, such as [\"orders\", \"pay*\"]";
     let topics = keywords.optional("topics", |argument, given| names(argument, wanted, given))?;
     let on_progress = keywords.optional("progress", |argument, given| {
@@ -80,6 +81,7 @@ pub(super) fn copy(
         ranges: batches.ranges,
         on_damage: batches.on_damage,
         hard_links,
+        max_batch_bytes,
         interrupt: SIGNALS,
         on_warning: WARNINGS,
     };
@@ -109,8 +111,9 @@ pub(super) fn copy(
 }
 
 /// Copies the whole log of a writer.
-pub(super) fn backup(source: &Path, destination: &Path) -> Result<CopyReport> {
-    let options = CopyOptions { interrupt: SIGNALS, on_warning: WARNINGS, ..CopyOptions::default() };
+pub(super) fn backup(source: &Path, destination: &Path, max_batch_bytes: usize) -> Result<CopyReport> {
+    let options =
+        CopyOptions { max_batch_bytes, interrupt: SIGNALS, on_warning: WARNINGS, ..CopyOptions::default() };
     inspected::copy(source, destination, &options, &mut |_| Ok(()))
 }
 

@@ -81,6 +81,7 @@ impl PyCounter {
             utc_offset: zone.map(|zone| zone.get().utc_offset()),
             ..CountOptions::default()
         };
+        let max_batch_bytes = keywords.max_batch_bytes()?;
         keywords.finish()?;
         for name in arguments::names("by", GROUPS, by)? {
             let period = match name.as_str() {
@@ -106,7 +107,7 @@ impl PyCounter {
             }
             options.by_time = options.by_time.or(period);
         }
-        let partitions = Partition::all_of(logs)?;
+        let partitions = Partition::all_of(logs, max_batch_bytes)?;
         options.goes_on = partitions.len() > 1;
         Ok(Self(Mutex::new(Some(Counter::new(Partitions::new(partitions), options)))))
     }

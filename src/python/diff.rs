@@ -4,25 +4,29 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
-use super::arguments::{self, optional};
+use super::arguments::{self, Defaulted, LEFT_OUT, optional};
 use super::enter::{SIGNALS, enter};
 use super::results::PyDamagedRange;
 use super::value_class::value_class;
 use crate::inspect::diff::{DiffOptions, Difference, FirstDifference, OtherForm, RecordPlace, Replica};
+use crate::record::MAX_BATCH_BYTES;
 
 #[doc = stub_doc!(diff)]
 #[pyfunction]
-#[pyo3(signature = (a, b, *, start_offset=None, end_offset=None))]
+#[pyo3(signature = (a, b, *, start_offset=None, end_offset=None, max_batch_bytes=LEFT_OUT),
+    text_signature = "(a, b, *, start_offset=None, end_offset=None, max_batch_bytes=134217728)")]
 pub(super) fn diff(
     a: &Bound<'_, PyAny>,
     b: &Bound<'_, PyAny>,
     start_offset: Option<&Bound<'_, PyAny>>,
     end_offset: Option<&Bound<'_, PyAny>>,
+    max_batch_bytes: Defaulted<'_, '_>,
 ) -> PyResult<PyDifference> {
     let (py, a, b) = (a.py(), arguments::path_of("a", a)?, arguments::path_of("b", b)?);
     let options = DiffOptions {
         start_offset: optional("start_offset", start_offset, arguments::offset)?,
         end_offset: optional("end_offset", end_offset, arguments::offset)?,
+        max_batch_bytes: max_batch_bytes.or("max_batch_bytes", MAX_BATCH_BYTES, arguments::positive)?,
         interrupt: SIGNALS,
     };
     enter(py, || Difference::between(&a, &b, &options)).map(Into::into)

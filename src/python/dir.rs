@@ -69,18 +69,19 @@ pub(super) fn matching(py: Python<'_>, known: &[String], wanted: &[String]) -> P
 #[pymethods]
 impl PyLogDir {
     #[new]
-    #[pyo3(signature = (path, *, io=LEFT_OUT, max_open_files=LEFT_OUT, include=None),
-        text_signature = "(path, *, io='auto', max_open_files=256, include=None)")]
+    #[pyo3(signature = (path, *, io=LEFT_OUT, max_open_files=LEFT_OUT, include=None, max_batch_bytes=LEFT_OUT),
+        text_signature = "(path, *, io='auto', max_open_files=256, include=None, max_batch_bytes=134217728)")]
     fn new(
         py: Python<'_>,
         path: &Bound<'_, PyAny>,
         io: Defaulted<'_, '_>,
         max_open_files: Defaulted<'_, '_>,
         include: Option<&Bound<'_, PyAny>>,
+        max_batch_bytes: Defaulted<'_, '_>,
     ) -> PyResult<Self> {
         let path = arguments::path(path)?;
         let include = include.map_or(Ok(Vec::new()), arguments::partition_states)?;
-        let options = log_options(io, max_open_files)?;
+        let options = log_options(io, max_open_files, max_batch_bytes)?;
         let directory = Arc::new(enter(py, || LogDir::open(path, options, &include))?);
         Ok(Self(Arc::new(DirHandle { directory, include })))
     }

@@ -172,11 +172,12 @@ impl PyDumpRows {
     files, *, deep_iteration=LEFT_OUT, print_data_log=LEFT_OUT, index_sanity_check=LEFT_OUT, verify_index_only=LEFT_OUT,
     max_message_size=LEFT_OUT, max_bytes=LEFT_OUT, skip_record_metadata=LEFT_OUT, key_decoder_class=None, value_decoder_class=None,
     offsets_decoder=LEFT_OUT, transaction_log_decoder=LEFT_OUT, cluster_metadata_decoder=LEFT_OUT,
-    remote_log_metadata_decoder=LEFT_OUT, share_group_state_decoder=LEFT_OUT
+    remote_log_metadata_decoder=LEFT_OUT, share_group_state_decoder=LEFT_OUT, max_batch_bytes=LEFT_OUT
 ), text_signature = "(files, *, deep_iteration=False, print_data_log=False, index_sanity_check=False, verify_index_only=False, \
     max_message_size=5242880, max_bytes=2147483647, skip_record_metadata=False, key_decoder_class=None, value_decoder_class=None, \
     offsets_decoder=False, transaction_log_decoder=False, cluster_metadata_decoder=False, \
-    remote_log_metadata_decoder=False, share_group_state_decoder=False)")]
+    remote_log_metadata_decoder=False, share_group_state_decoder=False, \
+    max_batch_bytes=134217728)")]
 #[expect(clippy::too_many_arguments, reason = "the options of a command")]
 pub(super) fn dump(
     py: Python<'_>,
@@ -195,6 +196,7 @@ pub(super) fn dump(
     cluster_metadata_decoder: Defaulted<'_, '_>,
     remote_log_metadata_decoder: Defaulted<'_, '_>,
     share_group_state_decoder: Defaulted<'_, '_>,
+    max_batch_bytes: Defaulted<'_, '_>,
 ) -> PyResult<PyDump> {
     let paths = paths(files)?;
     let defaults = DumpOptions::default();
@@ -218,6 +220,11 @@ pub(super) fn dump(
         verify_index_only: verify_index_only.or("verify_index_only", false, flag)?,
         max_message_size: max_message_size.or("max_message_size", defaults.max_message_size, bytes)?,
         max_bytes: max_bytes.or("max_bytes", defaults.max_bytes, bytes)?,
+        max_batch_bytes: max_batch_bytes.or(
+            "max_batch_bytes",
+            defaults.max_batch_bytes,
+            arguments::positive,
+        )?,
         skip_record_metadata: skip_record_metadata.or("skip_record_metadata", false, flag)?,
         key_decoder: optional("key_decoder_class", key_decoder_class, decoder)?,
         value_decoder: optional("value_decoder_class", value_decoder_class, decoder)?,

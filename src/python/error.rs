@@ -14,6 +14,7 @@ pub(super) fn to_python(py: Python<'_>, error: Error) -> PyErr {
     let class = match &error {
         Error::Corrupt { .. } => "CorruptLogError",
         Error::UnsupportedFormat { .. } => "UnsupportedFormatError",
+        Error::BatchTooLarge { .. } => "BatchTooLargeError",
         Error::InvalidRecord { .. } => "InvalidRecordError",
         Error::RecordTooLarge { .. } => "RecordTooLargeError",
         Error::OutOfOrderSequence { .. } => "OutOfOrderSequenceError",
@@ -117,6 +118,7 @@ fn advice(error: &Error) -> Option<&'static str> {
         {
             Some("read what is left with on_damage=\"skip\"")
         }
+        Error::BatchTooLarge { .. } => Some("raise max_batch_bytes, if the memory is there"),
         Error::LogChanged { .. } => Some("open the log again or call refresh(), and plan splits again"),
         Error::LogNotFound { found: NotFound::NoSegment, .. } => {
             Some("for a broker's data directory use LogDir")

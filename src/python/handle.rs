@@ -57,13 +57,15 @@ impl LogHandle {
 
     /// The value of `__reduce__`: a function that opens the log again, and its arguments.
     pub(super) fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let LogOptions { io, log_start_offset, topic, partition, max_open_files, .. } = &self.options;
+        let LogOptions { io, log_start_offset, topic, partition, max_open_files, max_batch_bytes, .. } =
+            &self.options;
         let keywords = PyDict::new(py);
         keywords.set_item("io", word_of(&IO, *io))?;
         keywords.set_item("log_start_offset", log_start_offset)?;
         keywords.set_item("topic", topic)?;
         keywords.set_item("partition", partition)?;
         keywords.set_item("max_open_files", max_open_files)?;
+        keywords.set_item("max_batch_bytes", max_batch_bytes)?;
         recipe(py, "open_log", (self.path.as_os_str(), keywords))
     }
 }
@@ -75,11 +77,16 @@ fn process() -> u64 {
 }
 
 /// The options that `Log` and `LogDir` share.
-pub(super) fn log_options(io: Defaulted<'_, '_>, max_open_files: Defaulted<'_, '_>) -> PyResult<LogOptions> {
+pub(super) fn log_options(
+    io: Defaulted<'_, '_>,
+    max_open_files: Defaulted<'_, '_>,
+    max_batch_bytes: Defaulted<'_, '_>,
+) -> PyResult<LogOptions> {
     let options = LogOptions::default();
     Ok(LogOptions {
         io: io.or("io", options.io, one_of(&IO))?,
         max_open_files: max_open_files.or("max_open_files", options.max_open_files, positive)?,
+        max_batch_bytes: max_batch_bytes.or("max_batch_bytes", options.max_batch_bytes, positive)?,
         is_topic_compacted,
         interrupt: SIGNALS,
         on_warning: WARNINGS,
@@ -97,11 +104,12 @@ pub(super) struct DirHandle {
 impl DirHandle {
     /// The value of `__reduce__`: a function that opens the directory again, and its arguments.
     pub(super) fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let LogOptions { io, max_open_files, .. } = self.directory.options();
+        let LogOptions { io, max_open_files, max_batch_bytes, .. } = self.directory.options();
         let included = PARTITION_STATES.iter().filter(|(_, state)| self.include.contains(state));
         let keywords = PyDict::new(py);
         keywords.set_item("io", word_of(&IO, *io))?;
         keywords.set_item("max_open_files", max_open_files)?;
+        keywords.set_item("max_batch_bytes", max_batch_bytes)?;
         keywords.set_item("include", included.map(|(name, _)| *name).collect::<Vec<_>>())?;
         recipe(py, "open_directory", (self.directory.path().as_os_str(), keywords))
     }

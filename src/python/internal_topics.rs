@@ -154,7 +154,7 @@ impl Arguments<'_, '_> {
             arguments::names(argument, "a list of names, such as [\"orders\"]", given)
         };
         Ok(TableOptions {
-            log: log_options(self.io, LEFT_OUT)?,
+            log: log_options(self.io, LEFT_OUT, LEFT_OUT)?,
             on_damage: self.on_damage.or("on_damage", OnDamage::Raise, one_of(&ON_DAMAGE))?,
             groups: optional(groups_name, groups, list)?,
             topics: optional("topics", self.topics, list)?,

@@ -14,6 +14,7 @@ use super::contents::{self, Contents};
 use crate::arrow::{Column, ReaderOptions};
 use crate::config::suggestion;
 use crate::log::{OnDamage, Ranges, ScanOptions};
+use crate::record::MAX_BATCH_BYTES;
 
 /// The keyword arguments of one call. The methods take them out one by one; [`Keywords::finish`] refuses the rest.
 pub(super) struct Keywords<'a, 'py> {
@@ -56,6 +57,11 @@ impl<'a, 'py> Keywords<'a, 'py> {
                 if value.is_none() { Ok(None) } else { convert(name, value).map(Some) }
             },
         )
+    }
+
+    /// The largest batch that is read, bytes.
+    pub(super) fn max_batch_bytes(&self) -> PyResult<usize> {
+        self.or("max_batch_bytes", MAX_BATCH_BYTES, positive)
     }
 
     /// The bounds of a range.

@@ -54,8 +54,10 @@ impl PyLog {
 #[pymethods]
 impl PyLog {
     #[new]
-    #[pyo3(signature = (path, *, io=LEFT_OUT, log_start_offset=None, topic=None, partition=None, max_open_files=LEFT_OUT),
-        text_signature = "(path, *, io='auto', log_start_offset=None, topic=None, partition=None, max_open_files=256)")]
+    #[pyo3(signature = (path, *, io=LEFT_OUT, log_start_offset=None, topic=None, partition=None, max_open_files=LEFT_OUT,
+            max_batch_bytes=LEFT_OUT),
+        text_signature = "(path, *, io='auto', log_start_offset=None, topic=None, partition=None, max_open_files=256, \
+            max_batch_bytes=134217728)")]
     #[expect(clippy::too_many_arguments, reason = "they are Python's arguments")]
     fn new(
         py: Python<'_>,
@@ -65,6 +67,7 @@ impl PyLog {
         topic: Option<&Bound<'_, PyAny>>,
         partition: Option<&Bound<'_, PyAny>>,
         max_open_files: Defaulted<'_, '_>,
+        max_batch_bytes: Defaulted<'_, '_>,
     ) -> PyResult<Self> {
         let path = arguments::path(path)?;
         let number = |name, given: &_| arguments::whole(name, "a partition's number, 0 to 2^31 - 1", given);
@@ -74,7 +77,7 @@ impl PyLog {
                 arguments::text(name, "a topic's name, a str", given)
             })?,
             partition: optional("partition", partition, number)?,
-            ..log_options(io, max_open_files)?
+            ..log_options(io, max_open_files, max_batch_bytes)?
         };
         enter(py, || Log::open(path, options)).map(Self::of)
     }

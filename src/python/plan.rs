@@ -16,7 +16,9 @@ use super::log::PyLog;
 use super::plan_reader::PyTaskReader;
 use crate::inspect::internal_topics::is_topic_compacted;
 use crate::log::LogOptions;
-use crate::plan::{Bounds, Context, LogCache, Piece, PlanError, Query, SourceOptions, Task, Warning};
+use crate::plan::{
+    Bounds, Context, LogAccess, LogCache, Piece, PlanError, Query, SourceOptions, Task, Warning,
+};
 
 /// The logs that this process has open for plans and tasks.
 static LOGS: LazyLock<Arc<LogCache>> = LazyLock::new(|| {
@@ -95,7 +97,7 @@ fn raised(py: Python<'_>, error: PlanError) -> PyErr {
 pub(super) fn open_log(py: Python<'_>, path: &Bound<'_, PyAny>, io: &str, refresh: bool) -> PyResult<PyLog> {
     let path = arguments::path(path)?;
     let io = one_of(&IO)("io", &io.into_bound_py_any(py)?)?;
-    enter(py, || LOGS.open(&path, io, refresh)).map(PyLog::of)
+    enter(py, || LOGS.open(&path, LogAccess::of(io), refresh)).map(PyLog::of)
 }
 
 #[doc = stub_doc!(_logs_opened)]

@@ -11,6 +11,7 @@ use super::enter::{SIGNALS, enter};
 use super::value_class::{value_class, wrapped};
 use crate::error::Error;
 use crate::inspect::verify::{Finding, Unprotected, Verification, VerifyOptions, verify as verify_paths};
+use crate::record::MAX_BATCH_BYTES;
 use crate::types::Io;
 
 value_class! {
@@ -73,8 +74,8 @@ value_class! {
 #[doc = stub_doc!(verify)]
 #[pyfunction]
 #[pyo3(
-    signature = (paths, *, deep=LEFT_OUT, threads=LEFT_OUT, io=LEFT_OUT, resume=None, progress=None),
-    text_signature = "(paths, *, deep=False, threads=1, io='auto', resume=None, progress=None)"
+    signature = (paths, *, deep=LEFT_OUT, threads=LEFT_OUT, io=LEFT_OUT, resume=None, progress=None, max_batch_bytes=LEFT_OUT),
+    text_signature = "(paths, *, deep=False, threads=1, io='auto', resume=None, progress=None, max_batch_bytes=134217728)"
 )]
 #[expect(clippy::too_many_arguments, reason = "the arguments of Python's function")]
 pub(super) fn verify<'py>(
@@ -85,12 +86,14 @@ pub(super) fn verify<'py>(
     io: Defaulted<'_, 'py>,
     resume: Option<&Bound<'py, PyAny>>,
     progress: Option<&Bound<'py, PyAny>>,
+    max_batch_bytes: Defaulted<'_, 'py>,
 ) -> PyResult<PyVerification> {
     let paths = path_list(paths)?;
     let options = VerifyOptions {
         threads: threads.or("threads", 1, positive)?,
         is_deep: deep.or("deep", false, flag)?,
         io: io.or("io", Io::Auto, one_of(&IO))?,
+        max_batch_bytes: max_batch_bytes.or("max_batch_bytes", MAX_BATCH_BYTES, positive)?,
         journal: optional("resume", resume, arguments::path_of)?,
         now: None,
         interrupt: SIGNALS,

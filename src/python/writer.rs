@@ -61,9 +61,9 @@ impl PyLogWriter {
     #[new]
     #[expect(clippy::too_many_arguments, reason = "they are Python's arguments")]
     #[pyo3(signature = (path, *, config=None, flush=LEFT_OUT, topic_id=None, leader_epoch=None,
-            producer_id_expiration_ms=LEFT_OUT),
+            producer_id_expiration_ms=LEFT_OUT, max_batch_bytes=LEFT_OUT),
         text_signature = "(path, *, config=None, flush='always', topic_id=None, leader_epoch=None, \
-            producer_id_expiration_ms=86400000)")]
+            producer_id_expiration_ms=86400000, max_batch_bytes=134217728)")]
     fn new(
         py: Python<'_>,
         path: &Bound<'_, PyAny>,
@@ -72,11 +72,13 @@ impl PyLogWriter {
         topic_id: Option<&Bound<'_, PyAny>>,
         leader_epoch: Option<&Bound<'_, PyAny>>,
         producer_id_expiration_ms: Defaulted<'_, '_>,
+        max_batch_bytes: Defaulted<'_, '_>,
     ) -> PyResult<Self> {
         let path = arguments::path(path)?;
-        let given = Given { config, flush, topic_id, leader_epoch, producer_id_expiration_ms };
+        let given =
+            Given { config, flush, topic_id, leader_epoch, producer_id_expiration_ms, max_batch_bytes };
         let (options, config) = given.options(py, &path)?;
-        let flush_mode = options.flush;
+        let (flush_mode, max_batch_bytes) = (options.flush, options.max_batch_bytes);
         let writer = enter(py, || LogWriter::open(path, &options))?;
         let path = writer.path().to_owned();
         let recovery = writer.recovery().cloned();
@@ -90,7 +92,8 @@ impl PyLogWriter {
         };
         let state = ArcSwap::from_pointee(State::Open(Arc::new(open)));
         let handle = Handle { state, turns: Arc::new(Turns::new()), process: std::process::id() };
-        Ok(Self { handle: Arc::new(handle), path, config: config.unbind(), flush_mode, recovery })
+        let (handle, config) = (Arc::new(handle), config.unbind());
+        Ok(Self { handle, path, config, flush_mode, max_batch_bytes, recovery })
     }
 
     #[doc = stub_doc!(LogWriter.plan_recovery)]
@@ -393,7 +396,7 @@ impl PyLogWriter {
             let _removals = open.removals.lock(call);
             // writes the index entries that are in memory
             open.writer.lock(call).reader()?;
-            copy::backup(&self.path, &destination)
+            copy::backup(&self.path, &destination, self.max_batch_bytes)
         })
         .map(Into::into)
     }

@@ -25,6 +25,8 @@ pub(super) struct PyLogWriter {
     pub(super) path: PathBuf,
     pub(super) config: Py<PyAny>,
     pub(super) flush_mode: FlushMode,
+    /// Of its readers and its backups.
+    pub(super) max_batch_bytes: usize,
     /// What opening the log changed, if anything.
     pub(super) recovery: Option<RecoveryPlan>,
 }

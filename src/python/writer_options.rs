@@ -19,6 +19,7 @@ pub(super) struct Given<'a, 'py> {
     pub(super) topic_id: Option<&'a Bound<'py, PyAny>>,
     pub(super) leader_epoch: Option<&'a Bound<'py, PyAny>>,
     pub(super) producer_id_expiration_ms: Defaulted<'a, 'py>,
+    pub(super) max_batch_bytes: Defaulted<'a, 'py>,
 }
 
 impl<'py> Given<'_, 'py> {
@@ -44,6 +45,11 @@ impl<'py> Given<'_, 'py> {
                 "producer_id_expiration_ms",
                 defaults.producer_id_expiration_ms,
                 |name, given| arguments::whole(name, "a whole number of ms, 1 or more", given),
+            )?,
+            max_batch_bytes: self.max_batch_bytes.or(
+                "max_batch_bytes",
+                defaults.max_batch_bytes,
+                arguments::positive,
             )?,
             interrupt: SIGNALS,
             on_warning: WARNINGS,

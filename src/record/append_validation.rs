@@ -5,7 +5,7 @@
 //! rejected. The differences from what Kafka accepts are:
 //!
 //! - magic 0 and 1 are refused; so are transactional batches without a producer id, undefined attribute bits, and batches larger
-//!   than [`MAX_BATCH_BYTES`](super::MAX_BATCH_BYTES), stored or decompressed, which the reader refuses;
+//!   than [`Validation::max_batch_bytes`], stored or decompressed, which readers with that limit refuse;
 //! - a partial batch at the end is refused; Kafka drops it silently;
 //! - a leader's records must have the relative offsets 0, 1, 2, …; Kafka checks this in compressed batches only (a follower keeps what
 //!   its leader has);
@@ -44,8 +44,10 @@ pub enum Origin {
 /// The rules, from a topic's settings.
 #[derive(Debug, Clone, Copy)]
 pub struct Validation {
-    /// What assigns the offsets. All other fields apply to a leader only.
+    /// What assigns the offsets. All other fields but `max_batch_bytes` apply to a leader only.
     pub origin: Origin,
+    /// The largest batch, bytes, as stored and decompressed.
+    pub max_batch_bytes: usize,
     /// `max.message.bytes`: applies to a whole batch as received, and to the recompressed batch.
     pub max_message_bytes: u32,
     /// `message.timestamp.type`.
@@ -110,6 +112,7 @@ pub fn analyze(bytes: &[u8], rules: &Validation) -> Result<Vec<Analyzed>> {
         } else if header.size > rules.max_message_bytes {
             return Err(place.too_large(rules.max_message_bytes, header.size));
         }
+        header.ensure_size(rules.max_batch_bytes).map_err(|found| place.refuse(found))?;
         let max_timestamp = rules.records(&header, batch, &mut plain, place)?;
         let end = position + batch.len();
         batches
@@ -162,8 +165,8 @@ impl Validation {
             read_as.attributes.0 &= !APPEND_TIME;
         }
         let claims_append_time = header.timestamp_type() == TimestampType::LogAppendTime;
-        let (mut records, payload) =
-            Records::open(read_as, batch, plain).map_err(|found| place.refuse(found))?;
+        let (mut records, payload) = Records::open_up_to(self.max_batch_bytes, read_as, batch, plain)
+            .map_err(|found| place.refuse(found))?;
         let payload = payload.of(batch, plain);
         let mut largest = -1;
         let mut index = 0u64;

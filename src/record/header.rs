@@ -1,6 +1,6 @@
 //! The header of a batch (magic 2) or of an entry (magic 0 and 1), read without touching its records.
 
-use super::{Attributes, Codec, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, V2_HEADER};
+use super::{Attributes, Codec, LOG_OVERHEAD, MAX_BATCH_BYTES, MAX_STORED_BYTES, PREFIX, V2_HEADER};
 use super::{crc, i16_at, i32_at, i64_at, legacy, u32_at};
 use crate::error::Malformed;
 use crate::types::TimestampType;
@@ -82,10 +82,10 @@ impl BatchHeader {
         };
         let size = usize::try_from(length)
             .ok()
-            .filter(|length| (min..=MAX_BATCH_BYTES - LOG_OVERHEAD).contains(length))
+            .filter(|length| (min..=MAX_STORED_BYTES - LOG_OVERHEAD).contains(length))
             .and_then(|length| u32::try_from(length + LOG_OVERHEAD).ok())
             .ok_or_else(|| {
-                let max = MAX_BATCH_BYTES - LOG_OVERHEAD;
+                let max = MAX_STORED_BYTES - LOG_OVERHEAD;
                 Malformed::new(format!("a length from {min} to {max}"), format!("length {length}"))
             })?;
         if u64::from(size) > available {
@@ -106,7 +106,7 @@ impl BatchHeader {
     #[cold]
     pub(crate) fn size_to_prove(bytes: &[u8]) -> Option<usize> {
         let size = usize::try_from(i32_at(bytes, 8)?).ok()?.checked_add(LOG_OVERHEAD)?;
-        let is_v2 = bytes.get(PREFIX - 1) == Some(&2) && size <= MAX_BATCH_BYTES;
+        let is_v2 = bytes.get(PREFIX - 1) == Some(&2) && size <= MAX_STORED_BYTES;
         let header = Self::v2(bytes.first_chunk()?, i64_at(bytes, 0)?, u32::try_from(size).ok()?)?;
         (is_v2 && !header.is_consistent() && header.is_provable()).then_some(size)
     }
@@ -218,6 +218,11 @@ impl BatchHeader {
         } else {
             crc::crc32(bytes.get(PREFIX - 1..).unwrap_or_default())
         };
+        self.compare_checksum(computed)
+    }
+
+    /// [`BatchHeader::ensure_valid`] with the computed checksum.
+    pub(crate) fn compare_checksum(&self, computed: u32) -> Result<(), Malformed> {
         if computed == self.crc {
             return Ok(());
         }
@@ -228,9 +233,36 @@ impl BatchHeader {
     }
 
     /// The reason why a batch of these bytes, whose checksum may not have been verified, cannot be read: bytes that this version
-    /// does not support are damage if their checksum does not match.
+    /// does not support, or of which there are too many, are damage if their checksum does not match.
     pub(crate) fn damage_or(&self, malformed: Malformed, bytes: &[u8]) -> Malformed {
-        if malformed.unsupported { self.ensure_valid(bytes).err().unwrap_or(malformed) } else { malformed }
+        if malformed.is_damage() { malformed } else { self.ensure_valid(bytes).err().unwrap_or(malformed) }
+    }
+
+    /// Adds the offsets of the batch to the description of one that is too large.
+    #[cold]
+    pub(super) fn with_offsets(&self, malformed: Malformed) -> Malformed {
+        if !malformed.is_too_large() {
+            return malformed;
+        }
+        let found = if self.is_wrapper() {
+            format!("offsets up to {} in {}", self.last_offset, malformed.found)
+        } else {
+            format!("offsets {} to {} in {}", self.base_offset, self.last_offset, malformed.found)
+        };
+        Malformed { found, ..malformed }
+    }
+
+    /// Why the batch cannot be read if it has more bytes as stored than `max_batch_bytes`.
+    ///
+    /// # Errors
+    /// [`Malformed`], which is no damage.
+    #[inline]
+    pub(crate) fn ensure_size(&self, max_batch_bytes: usize) -> Result<(), Malformed> {
+        if self.size as usize <= max_batch_bytes {
+            return Ok(());
+        }
+        let found = format!("{} bytes, as stored", self.size);
+        Err(self.with_offsets(Malformed::too_large(max_batch_bytes, found)))
     }
 
     /// Whether this is a v0 or v1 wrapper, whose first offset is known only from the entries in it.
@@ -244,8 +276,21 @@ impl BatchHeader {
     /// # Errors
     /// [`Malformed`] if the entries break the format.
     pub fn resolve_base_offset(&mut self, bytes: &[u8], buffer: &mut Vec<u8>) -> Result<(), Malformed> {
+        self.resolve_base_offset_up_to(MAX_BATCH_BYTES, bytes, buffer)
+    }
+
+    /// [`BatchHeader::resolve_base_offset`] with another limit on the bytes of the decompressed entries.
+    ///
+    /// # Errors
+    /// As [`BatchHeader::resolve_base_offset`].
+    pub fn resolve_base_offset_up_to(
+        &mut self,
+        max_batch_bytes: usize,
+        bytes: &[u8],
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), Malformed> {
         if self.is_wrapper() {
-            *self = legacy::resolved(self, bytes, buffer)?;
+            *self = legacy::resolved(self, bytes, max_batch_bytes, buffer)?;
         }
         Ok(())
     }

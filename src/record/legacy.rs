@@ -41,6 +41,7 @@ pub(super) fn header(bytes: &[u8], offset: i64, size: u32) -> Option<BatchHeader
 pub(super) fn open(
     mut header: BatchHeader,
     bytes: &[u8],
+    max_batch_bytes: usize,
     buffer: &mut Vec<u8>,
 ) -> Result<(BatchHeader, i64, Payload), Malformed> {
     let codec = header.codec()?;
@@ -49,7 +50,8 @@ pub(super) fn open(
     }
     let value = message(bytes)?.value;
     let value = value.ok_or_else(|| Malformed::new("a wrapper with compressed messages", "a null value"))?;
-    codec::decompress(codec, header.magic, value, buffer)?;
+    codec::decompress(codec, header.magic, value, max_batch_bytes, buffer)
+        .map_err(|malformed| header.with_offsets(malformed))?;
     let (mut first, mut last, mut at) = (None, 0, 0);
     let mut is_regular = true;
     while let Some(entry) = entry(buffer, at)? {
@@ -108,11 +110,12 @@ fn entry(payload: &[u8], at: usize) -> Result<Option<Message<'_>>, Malformed> {
 pub(super) fn resolved(
     header: &BatchHeader,
     bytes: &[u8],
+    max_batch_bytes: usize,
     buffer: &mut Vec<u8>,
 ) -> Result<BatchHeader, Malformed> {
-    match open(*header, bytes, buffer) {
+    match open(*header, bytes, max_batch_bytes, buffer) {
         Ok((header, ..)) => Ok(header),
-        Err(_) if header.ensure_valid(bytes).is_ok() => Ok(*header),
+        Err(malformed) if !malformed.is_too_large() && header.ensure_valid(bytes).is_ok() => Ok(*header),
         Err(malformed) => Err(malformed),
     }
 }

@@ -76,13 +76,13 @@ pub const PREFIX: usize = 17;
 /// Size of the header of a v2 batch, bytes.
 pub const V2_HEADER: usize = 61;
 
-/// The largest batch that is read, in bytes as stored. Kafka's own default limit is 1 MiB. This limit bounds the memory
-/// that a damaged length can make a reader allocate.
+/// The largest batch that is built, and that is read unless the option `max_batch_bytes` of a reader raises the limit: bytes as
+/// stored, and bytes of its decompressed records. It bounds the memory that one batch can take. Kafka's own default for batches as
+/// stored is 1 MiB. Valid data compresses up to 1:30,000, so a limit on the ratio would not help.
 pub const MAX_BATCH_BYTES: usize = 128 << 20;
 
-/// The maximum decompressed size of one batch's records, bytes. Valid data compresses up to 1:30,000, so a limit on the
-/// ratio would not help.
-pub const MAX_DECOMPRESSED_BYTES: usize = 128 << 20;
+/// The largest batch of the format, bytes as stored: Kafka counts them in an `i32`.
+pub(crate) const MAX_STORED_BYTES: usize = i32::MAX as usize;
 
 /// The i64 at `position`, if the bytes reach that far.
 #[inline]

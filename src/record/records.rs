@@ -4,7 +4,7 @@ use super::payload::Payload;
 use super::record_ref::RecordRef;
 use super::record_span::RecordSpan;
 use super::record_v2::RecordFields;
-use super::{BatchHeader, Codec, V2_HEADER, codec, legacy, record_v2};
+use super::{BatchHeader, Codec, MAX_BATCH_BYTES, V2_HEADER, codec, legacy, record_v2};
 use crate::error::Malformed;
 use crate::types::TimestampType;
 
@@ -42,14 +42,27 @@ impl Records {
     ///
     /// # Errors
     /// [`Malformed`] for a codec that is unknown or not compiled in, a damaged compressed stream, or a stream of more bytes than
-    /// [`MAX_DECOMPRESSED_BYTES`](super::MAX_DECOMPRESSED_BYTES).
+    /// [`MAX_BATCH_BYTES`].
     pub fn open(
         header: BatchHeader,
         bytes: &[u8],
         buffer: &mut Vec<u8>,
     ) -> Result<(Self, Payload), Malformed> {
+        Self::open_up_to(MAX_BATCH_BYTES, header, bytes, buffer)
+    }
+
+    /// [`Records::open`] with another limit on the bytes of the decompressed records.
+    ///
+    /// # Errors
+    /// As [`Records::open`].
+    pub fn open_up_to(
+        max_batch_bytes: usize,
+        header: BatchHeader,
+        bytes: &[u8],
+        buffer: &mut Vec<u8>,
+    ) -> Result<(Self, Payload), Malformed> {
         if header.magic < 2 {
-            let (header, shift, payload) = legacy::open(header, bytes, buffer)?;
+            let (header, shift, payload) = legacy::open(header, bytes, max_batch_bytes, buffer)?;
             return Ok((
                 Self {
                     header,
@@ -70,7 +83,9 @@ impl Records {
             // an empty batch has no compressed stream
             _ if bytes.len() == V2_HEADER && header.count == Some(0) => Payload::Batch(V2_HEADER),
             codec => {
-                codec::decompress(codec, header.magic, bytes.get(V2_HEADER..).unwrap_or_default(), buffer)?;
+                let stream = bytes.get(V2_HEADER..).unwrap_or_default();
+                codec::decompress(codec, header.magic, stream, max_batch_bytes, buffer)
+                    .map_err(|malformed| header.with_offsets(malformed))?;
                 Payload::Buffer
             }
         };

@@ -13,7 +13,7 @@ use super::walk::Step;
 use super::{LOOKUP_READ, LogFile, Segment};
 use crate::error::{Error, Result};
 use crate::index::OffsetIndex;
-use crate::record::BatchHeader;
+use crate::record::{BatchHeader, V2_HEADER};
 use crate::types::{Location, OffsetPosition};
 
 /// The batches of a segment that a walk found whole and in order.
@@ -78,7 +78,12 @@ impl BatchTable {
         let end = loop {
             segment.open_files.interrupt.check()?;
             let Ok(position) = u32::try_from(walk.position) else { return Ok(Built::Impossible) };
-            match walk.step()? {
+            let step = match walk.step() {
+                // a look-up that does not need the batch works without a table
+                Err(Error::BatchTooLarge { .. }) => return Ok(Built::Impossible),
+                step => step?,
+            };
+            match step {
                 // opening each wrapper of the old formats would cost more than the table saves
                 Step::Batch(batch) if !batch.header.is_wrapper() => {
                     if rows.len() >= max_rows {
@@ -182,12 +187,14 @@ impl BatchTable {
     fn is_valid(&self, place: usize, log: &mut LogFile) -> Result<bool> {
         let Some(&[row, next]) = self.rows.get(place..place.saturating_add(2)) else { return Ok(false) };
         let size = next.position - row.position;
-        let bytes = log.read(u64::from(row.position), usize::try_from(size).unwrap_or(0))?;
+        // all bytes of a batch that is not too large: they may prove its header
+        let wanted = usize::try_from(size).unwrap_or(usize::MAX).min(log.max_batch_bytes().max(V2_HEADER));
+        let bytes = log.read(u64::from(row.position), wanted)?;
         let Ok(header) = BatchHeader::parse(bytes, u64::from(size)) else { return Ok(false) };
         let absolute = |offset: u32| self.segment + i64::from(offset);
         Ok(header.size == size
             && (header.base_offset, header.last_offset) == (absolute(row.first), absolute(row.last))
-            && header.ensure_valid(bytes).is_ok())
+            && log.verify(&header, u64::from(row.position))?.is_ok())
     }
 }
 

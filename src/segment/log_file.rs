@@ -6,8 +6,9 @@ use super::OpenFiles;
 #[cfg(feature = "arrow")]
 use super::shared_bytes::SharedBytes;
 use super::shared_bytes::reusable;
-use crate::error::Result;
+use crate::error::{Malformed, Result};
 use crate::fs::{FileBytes, prefetch};
+use crate::record::{BatchHeader, PREFIX, crc};
 use crate::types::Interrupt;
 
 /// A reader of one `.log` with a private window; positions are bytes from the start of the file.
@@ -57,9 +58,14 @@ impl LogFile {
     }
 
     /// The path of the file.
-    #[cfg(feature = "inspect")]
     pub(crate) fn path(&self) -> &std::path::Path {
         self.bytes.path()
+    }
+
+    /// The largest batch that is read, bytes.
+    #[inline]
+    pub(crate) fn max_batch_bytes(&self) -> usize {
+        self.open_files.max_batch_bytes
     }
 
     /// Checked by operations that may read for a long time.
@@ -154,6 +160,45 @@ impl LogFile {
         let Some(mapped) = self.bytes.mapped() else { return };
         let start = usize::try_from(position).unwrap_or(usize::MAX);
         prefetch(mapped.get(start..start.saturating_add(length)).unwrap_or_default());
+    }
+
+    /// Checks the checksum of the batch with this header. One that is too large to be read at once is read in parts.
+    #[inline]
+    pub(crate) fn verify(
+        &mut self,
+        header: &BatchHeader,
+        position: u64,
+    ) -> Result<std::result::Result<(), Malformed>> {
+        let size = usize::try_from(header.size).unwrap_or(usize::MAX);
+        if size > self.max_batch_bytes() {
+            return self.verify_in_parts(header, position);
+        }
+        Ok(header.ensure_valid(self.read(position, size)?))
+    }
+
+    #[cold]
+    pub(super) fn verify_in_parts(
+        &mut self,
+        header: &BatchHeader,
+        position: u64,
+    ) -> Result<std::result::Result<(), Malformed>> {
+        let covered = if header.magic == 2 { 21 } else { PREFIX as u64 - 1 };
+        let computed = self.checksum(header.magic, position + covered, position + u64::from(header.size))?;
+        Ok(header.compare_checksum(computed))
+    }
+
+    /// The checksum of the bytes from `position` to `end`, as for a batch of this magic, read in parts.
+    pub(crate) fn checksum(&mut self, magic: u8, mut position: u64, end: u64) -> Result<u32> {
+        const CHUNK: usize = 128 << 10;
+        let mut running = crc::Running::new(magic);
+        while position < end {
+            self.interrupt().check()?;
+            let wanted = usize::try_from(end - position).unwrap_or(CHUNK).min(CHUNK);
+            let bytes = self.read(position, wanted)?;
+            running.update(bytes);
+            position += bytes.len().max(1) as u64;
+        }
+        Ok(running.value())
     }
 
     /// Whether all bytes from `position` to `end` are zero, as in the tail of a preallocated file.

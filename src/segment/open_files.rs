@@ -23,6 +23,8 @@ pub(crate) struct OpenFiles {
     pub(crate) tables: Arc<Budget>,
     /// Files are mapped with [`Io::Mmap`] alone.
     pub(super) io: Io,
+    /// The largest batch that is read, bytes, as stored and decompressed.
+    pub(crate) max_batch_bytes: usize,
     limit: usize,
     opened: AtomicU64,
     kept: Arc<Pool>,
@@ -30,11 +32,19 @@ pub(crate) struct OpenFiles {
 }
 
 impl OpenFiles {
-    pub(crate) fn new(directory: Directory, io: Io, limit: usize, interrupt: Interrupt) -> Self {
+    /// `limit`: the maximum number of files that are kept open.
+    pub(crate) fn new(
+        directory: Directory,
+        io: Io,
+        max_batch_bytes: usize,
+        limit: usize,
+        interrupt: Interrupt,
+    ) -> Self {
         let kept = Pool::new(&directory);
         Self {
             directory,
             io,
+            max_batch_bytes,
             interrupt,
             tables: Arc::default(),
             limit: limit.max(1),

@@ -34,7 +34,7 @@ use super::payload::has_entry_from;
 use super::walk::{Batch, Walk};
 use crate::error::{Malformed, Result};
 use crate::index::{Method, OffsetIndex};
-use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, MIN_LENGTH, PREFIX, V2_HEADER, crc};
+use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_STORED_BYTES, MIN_LENGTH, PREFIX, V2_HEADER, crc};
 
 /// Bytes of the file to search at a time.
 const CHUNK: usize = 128 << 10;
@@ -186,12 +186,9 @@ impl Walk {
             return Ok(None);
         }
         self.note_newer(end, damage.offset)?;
-        let bytes = self.log.read(start, length)?;
-        let stored = |at: usize| {
-            bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map(|crc| u32::from_be_bytes(*crc))
-        };
-        let intact = stored(17) == bytes.get(21..).map(crc::crc32c)
-            || stored(12) == bytes.get(PREFIX - 1..).map(crc::crc32);
+        let intact = self.has_checksum(start, end, 2)? || self.has_checksum(start, end, 0)?;
+        // all bytes of a batch that is not too large: they may prove its header
+        let bytes = self.log.read(start, length.min(self.log.max_batch_bytes().max(V2_HEADER)))?;
         let last_offset = BatchHeader::parse(bytes, length as u64).ok().map(|header| header.last_offset);
         let next = self.valid_at(end, damage.offset, self.bounds.upper)?;
         Ok(next.map(|next| {
@@ -222,9 +219,7 @@ impl Walk {
         if self.newer.is_some() || !is_possible || !self.spend(size as u64) {
             return Ok(());
         }
-        let bytes = self.log.read(position, size)?;
-        let stored = bytes.get(17..).and_then(|crc| crc.first_chunk()).map(|crc| u32::from_be_bytes(*crc));
-        if stored != bytes.get(21..).map(crc::crc32c) {
+        if !self.has_checksum(position, end, 2)? {
             return Ok(());
         }
         let follows = if end == self.bounds.end {
@@ -236,6 +231,13 @@ impl Walk {
         let is_flipped = (magic ^ 2).is_power_of_two() && follows;
         self.newer = (!is_flipped).then_some(NewerBatch { position, offset, magic });
         Ok(())
+    }
+
+    /// Whether the bytes of a batch have the checksum that is stored in it, as in a batch of this magic.
+    fn has_checksum(&mut self, start: u64, end: u64, magic: u8) -> Result<bool> {
+        let (at, covered) = if magic == 2 { (17, 21) } else { (LOG_OVERHEAD as u64, PREFIX as u64 - 1) };
+        let stored = self.log.read(start + at, 4)?.first_chunk().map(|crc| u32::from_be_bytes(*crc));
+        Ok(stored == Some(self.log.checksum(magic, start + covered, end)?))
     }
 
     /// Whether a damaged batch is the last one, because by its own length it ends at the end of the data. Then no batch
@@ -435,8 +437,7 @@ impl Walk {
         if position + length as u64 > self.bounds.end || !self.spend(V2_HEADER as u64) {
             return Ok(None);
         }
-        // charged before the header is read, which decompresses a wrapper, and computes the checksum of a batch with more records than
-        // offsets
+        // charged before the header is read, which decompresses a wrapper, and computes the checksum of a batch with an odd header
         let start = self.log.read(position, V2_HEADER)?;
         let is_old = start.get(PREFIX - 1).is_some_and(|magic| *magic < 2);
         let is_charged = is_old || BatchHeader::size_to_prove(start).is_some();
@@ -444,12 +445,13 @@ impl Walk {
         if is_old && !self.fills_its_size(position, length)? || is_charged && !self.spend(work) {
             return Ok(None);
         }
-        // an odd header needs the checksum of its batch
-        let to_prove = BatchHeader::size_to_prove(self.log.read(position, V2_HEADER)?);
-        if !is_old && to_prove.is_some_and(|size| !self.spend(size as u64)) {
-            return Ok(None);
-        }
-        let Ok(&header) = self.header_at(position)? else { return Ok(None) };
+        let header = match self.header_at(position)? {
+            Ok(header) => *header,
+            Err(malformed) if malformed.is_too_large() => {
+                return Err(malformed.clone().at(self.log.path(), position, None));
+            }
+            Err(_) => return Ok(None),
+        };
         let batch = Batch { position, header };
         let is_possible = header.base_offset >= low && header.last_offset < high;
         if !is_possible || !(is_charged || self.spend(length as u64)) || self.verify(&batch)?.is_err() {
@@ -519,5 +521,5 @@ fn possible_size(prefix: &[u8]) -> Option<usize> {
     let length = i32::from_be_bytes(*prefix.get(8..)?.first_chunk()?);
     let size = usize::try_from(length).ok()? + LOG_OVERHEAD;
     // the header parser checks the rest
-    (LOG_OVERHEAD + MIN_LENGTH..=MAX_BATCH_BYTES).contains(&size).then_some(size)
+    (LOG_OVERHEAD + MIN_LENGTH..=MAX_STORED_BYTES).contains(&size).then_some(size)
 }

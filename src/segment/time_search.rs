@@ -38,8 +38,10 @@ impl Segment {
             let damaged = |malformed: Malformed| {
                 malformed.at(self.path(), batch.position, Some(batch.header.base_offset))
             };
+            let max = walk.log.max_batch_bytes();
             let bytes = walk.bytes(&batch)?;
-            let (mut records, payload) = Records::open(batch.header, bytes, &mut buffer).map_err(damaged)?;
+            let opened = Records::open_up_to(max, batch.header, bytes, &mut buffer);
+            let (mut records, payload) = opened.map_err(damaged)?;
             let payload = payload.of(bytes, &buffer);
             while let Some(record) = records.next(payload).map_err(damaged)? {
                 if record.timestamp >= target && record.offset >= from {

@@ -13,7 +13,7 @@ use super::time_buckets::{Row, TimeBuckets};
 use super::time_index_check::TimeIndexCheck;
 use super::walk::{Batch, Step};
 use super::{SCAN_READ, Segment, Walk};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::Records;
 use crate::types::TimestampOffset;
 
@@ -40,10 +40,11 @@ impl TimeTable {
         let (mut largest, mut is_relative) = (-1, true);
         loop {
             segment.open_files.interrupt.check()?;
-            let batch = match walk.step_through()? {
-                Step::Batch(batch) => batch,
-                Step::Damage(_) => return Ok(Built::Impossible),
-                Step::End => break,
+            let batch = match walk.step_through() {
+                Ok(Step::Batch(batch)) => batch,
+                Ok(Step::Damage(_)) | Err(Error::BatchTooLarge { .. }) => return Ok(Built::Impossible),
+                Ok(Step::End) => break,
+                Err(error) => return Err(error),
             };
             if let Some(index) = &mut index {
                 index.add(&batch.header);
@@ -107,8 +108,13 @@ fn for_each_later(
     mut largest: i64,
     mut visit: impl FnMut(i64, i64),
 ) -> Result<bool> {
+    let max = walk.log.max_batch_bytes();
+    if batch.header.ensure_size(max).is_err() {
+        return Ok(false);
+    }
     let bytes = walk.bytes(batch)?;
-    let Ok((mut records, payload)) = Records::open(batch.header, bytes, buffer) else { return Ok(false) };
+    let opened = Records::open_up_to(max, batch.header, bytes, buffer);
+    let Ok((mut records, payload)) = opened else { return Ok(false) };
     let payload = payload.of(bytes, buffer);
     loop {
         match records.next(payload) {

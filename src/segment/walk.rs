@@ -10,7 +10,7 @@ use super::log_file::LogFile;
 use super::resync::NewerBatch;
 #[cfg(feature = "arrow")]
 use super::shared_bytes::SharedBytes;
-use crate::error::{Malformed, Result};
+use crate::error::{Error, Malformed, Result};
 use crate::record::{BatchHeader, V2_HEADER};
 
 /// A batch and its position.
@@ -137,7 +137,7 @@ impl Walk {
             Ok(header) => *header,
             Err(malformed) => {
                 let malformed = malformed.clone();
-                return Ok(Step::Damage(self.damage(malformed)));
+                return self.unreadable(malformed).map(Step::Damage);
             }
         };
         if let Err(malformed) = self.bounds.check(&header, self.before) {
@@ -147,12 +147,14 @@ impl Walk {
         if is_verified {
             // a flipped bit must not make records look like a marker, or like none
             let is_skipped = header.is_control() || header.count == Some(0);
-            let is_computed = self.check_crcs || is_skipped;
-            let bytes = self.bytes(&batch)?;
-            if is_computed && let Err(malformed) = header.ensure_valid(bytes) {
+            // one that is too large is not read, so that only its checksum tells that from a flipped bit of its length
+            let is_large = header.size as usize > self.log.max_batch_bytes();
+            if !(self.check_crcs || is_skipped || is_large) {
+                self.bytes(&batch)?;
+            } else if let Err(malformed) = self.verify(&batch)? {
                 return self.wrong_checksum(malformed).map(Step::Damage);
             }
-        } else if is_wanted(&batch) {
+        } else if header.size as usize <= self.log.max_batch_bytes() && is_wanted(&batch) {
             let size = usize::try_from(header.size).unwrap_or(usize::MAX);
             self.log.read(batch.position, size.saturating_add(V2_HEADER))?;
         }
@@ -175,7 +177,7 @@ impl Walk {
         if let Some((next, contradiction)) = contradicting {
             if is_verified
                 && !self.check_crcs
-                && let Err(malformed) = header.ensure_valid(self.bytes(&batch)?)
+                && let Err(malformed) = self.verify(&batch)?
             {
                 return self.wrong_checksum(malformed).map(Step::Damage);
             }
@@ -272,12 +274,32 @@ impl Walk {
     }
 
     /// Checks a batch's checksum; a failure is damage at its position.
+    #[inline]
     pub(crate) fn verify(&mut self, batch: &Batch) -> Result<std::result::Result<(), Malformed>> {
-        Ok(batch.header.ensure_valid(self.bytes(batch)?))
+        self.log.verify(&batch.header, batch.position)
+    }
+
+    /// The damage of a header at the position that cannot be read.
+    ///
+    /// # Errors
+    /// [`Error::BatchTooLarge`] if it is that of a wrapper above the limit.
+    #[cold]
+    fn unreadable(&self, malformed: Malformed) -> Result<Damage> {
+        if malformed.is_too_large() {
+            return Err(malformed.at(self.log.path(), self.position, Some(self.expected_offset())));
+        }
+        Ok(self.damage(malformed))
     }
 
     /// All bytes of a batch.
+    ///
+    /// # Errors
+    /// [`Error::BatchTooLarge`] if it has more bytes than a reader accepts; [`Error::Io`]; [`Error::LogChanged`].
+    #[inline]
     pub(crate) fn bytes(&mut self, batch: &Batch) -> Result<&[u8]> {
+        if let Err(malformed) = batch.header.ensure_size(self.log.max_batch_bytes()) {
+            return Err(malformed.at(self.log.path(), batch.position, Some(batch.header.base_offset)));
+        }
         self.log.read(batch.position, usize::try_from(batch.header.size).unwrap_or(0))
     }
 
@@ -338,6 +360,7 @@ impl Walk {
         let mut header = BatchHeader::parse(bytes, available);
         if header.is_err()
             && let Some(size) = BatchHeader::size_to_prove(bytes).filter(|size| *size as u64 <= available)
+            && size <= self.log.max_batch_bytes()
         {
             header = BatchHeader::parse(self.log.read(position, size)?, available);
         }
@@ -364,9 +387,15 @@ impl Walk {
         position: u64,
         mut header: BatchHeader,
     ) -> Result<std::result::Result<BatchHeader, Malformed>> {
+        let max_batch_bytes = self.log.max_batch_bytes();
+        if let Err(malformed) = header.ensure_size(max_batch_bytes) {
+            let verified = self.log.verify_in_parts(&header, position)?;
+            return Ok(Err(verified.err().unwrap_or(malformed)));
+        }
         let bytes = self.log.read(position, usize::try_from(header.size).unwrap_or(0))?;
         let verified = if self.check_crcs { header.ensure_valid(bytes) } else { Ok(()) };
-        let opened = verified.and_then(|()| header.resolve_base_offset(bytes, &mut self.buffer));
+        let opened = verified
+            .and_then(|()| header.resolve_base_offset_up_to(max_batch_bytes, bytes, &mut self.buffer));
         // a flipped magic or codec is damage, not a format that this version cannot read
         Ok(opened.map(|()| header).map_err(|malformed| header.damage_or(malformed, bytes)))
     }

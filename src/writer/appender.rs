@@ -159,6 +159,7 @@ impl Partition {
         let config = &self.config;
         Validation {
             origin,
+            max_batch_bytes: self.max_batch_bytes,
             max_message_bytes: config.max_message_bytes,
             timestamp_type: config.message_timestamp_type,
             before_max_ms: config.message_timestamp_before_max_ms,

@@ -227,6 +227,7 @@ impl LogWriter {
             recovery: Some(recovery).filter(|recovery| !recovery.is_clean()),
             is_preallocated: options.config.preallocate,
             reader_options: LogOptions {
+                max_batch_bytes: options.max_batch_bytes,
                 is_topic_compacted: options.is_topic_compacted,
                 interrupt: options.interrupt,
                 on_warning: options.on_warning,

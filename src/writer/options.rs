@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::{FlushMode, TopicId};
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
+use crate::record::MAX_BATCH_BYTES;
 use crate::types::{Interrupt, OnWarning};
 
 /// The size of a time index entry, the larger of the two kinds, bytes.
@@ -27,6 +28,10 @@ pub struct WriterOptions {
     /// opening or truncation, and by an append of batches, which checks this every ten minutes. Kafka: the broker's setting
     /// `producer.id.expiration.ms`.
     pub producer_id_expiration_ms: i64,
+    /// The largest batch, bytes, as stored and decompressed, that is appended as bytes, that a compaction reads, and that
+    /// [`LogWriter::reader`](super::LogWriter::reader) reads. The writer's own batches have at most
+    /// [`MAX_BATCH_BYTES`].
+    pub max_batch_bytes: usize,
     /// The clock, ms since the epoch.
     pub clock: fn() -> i64,
     /// The seed of the jitter.
@@ -47,6 +52,7 @@ impl Default for WriterOptions {
             topic_id: None,
             leader_epoch: None,
             producer_id_expiration_ms: 86_400_000,
+            max_batch_bytes: MAX_BATCH_BYTES,
             clock: system_time,
             random: std::process::id(),
             is_topic_compacted: |_| None,

@@ -28,6 +28,8 @@ use crate::state::producers::ProducerUpdates;
 pub(super) struct Partition {
     pub(super) directory: Directory,
     pub(super) config: LogConfig,
+    /// The largest batch that is appended as bytes, and that is read.
+    pub(super) max_batch_bytes: usize,
     pub(super) clock: fn() -> i64,
     /// The leader epoch of the batches that the writer builds.
     pub(super) leader_epoch: i32,

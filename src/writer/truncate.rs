@@ -23,7 +23,12 @@ impl Partition {
     /// A reader of all segments of the log, in its present state.
     fn reader(&self) -> Result<Log> {
         let first = self.sealed.first().copied().unwrap_or(self.active.base_offset());
-        let options = LogOptions { io: Io::Pread, log_start_offset: Some(first), ..LogOptions::default() };
+        let options = LogOptions {
+            io: Io::Pread,
+            log_start_offset: Some(first),
+            max_batch_bytes: self.max_batch_bytes,
+            ..LogOptions::default()
+        };
         Log::open_in(self.directory.clone(), options)
     }
 

@@ -64,6 +64,7 @@ mod index {
 }
 mod layers;
 mod log {
+    mod batch_limits;
     mod contradicted_replacements;
     mod counters;
     mod damaged;

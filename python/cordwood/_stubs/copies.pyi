@@ -81,6 +81,7 @@ def copy(
     topics: Sequence[str] | None = None,
     progress: Callable[[int, int], object] | None = None,
     tz: Zone | None = None,
+    max_batch_bytes: int = 134217728,
 ) -> CopyReport:
     """Copy a partition, a range of it, or the partitions of a data directory.
 
@@ -116,6 +117,8 @@ def copy(
     `topics`: names or globs; only these topics of a data directory. Its checkpoints have the lines of the partitions,
     and each partition is as of its own moment. `progress` is called for each MiB and at the end, with the bytes read so
     far and the bytes of the segments to copy.
+
+    `max_batch_bytes` as in `Log`.
 
     *Errors*: `ConfigError` for a destination that contains anything else, in which nothing is created or changed, or
     that is inside the source; `LockedError` if a writer or a broker uses the destination; `OffsetOutOfRangeError`.

@@ -5,7 +5,14 @@ from typing import Literal, final
 from cordwood._stubs.arguments import FilePath
 from cordwood._stubs.scan import DamagedRange
 
-def diff(a: FilePath, b: FilePath, *, start_offset: int | None = None, end_offset: int | None = None) -> Difference:
+def diff(
+    a: FilePath,
+    b: FilePath,
+    *,
+    start_offset: int | None = None,
+    end_offset: int | None = None,
+    max_batch_bytes: int = 134217728,
+) -> Difference:
     """Compare two replicas of a partition, and find the first difference. Nothing is changed.
 
     `start_offset` (inclusive) and `end_offset` (exclusive) limit the comparison; by default all offsets that both have
@@ -14,6 +21,8 @@ def diff(a: FilePath, b: FilePath, *, start_offset: int | None = None, end_offse
     Batches with the same bytes are not decoded. Others are compared record by record: the same records in other
     batches, or with another codec, leader epoch, producer or header, are the same, and `other_form` says where that
     begins.
+
+    `max_batch_bytes` as in `Log`.
 
     Cost: both logs are read once. Memory: a batch of each.
 

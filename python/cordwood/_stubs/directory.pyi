@@ -27,8 +27,8 @@ _T = TypeVar("_T")
 class LogDir:
     """A broker's data directory: a mapping from the names of partition directories to `Log`s, in order of the names.
 
-    The directory is listed once, at the opening. Each access to a log opens it, with *io* and *max_open_files* as in
-    `Log`. A `LogDir` takes no lock and writes nothing. It can be pickled.
+    The directory is listed once, at the opening. Each access to a log opens it, with *io*, *max_open_files* and
+    *max_batch_bytes* as in `Log`. A `LogDir` takes no lock and writes nothing. It can be pickled.
 
     *include*: also partitions in these states, by their directories' suffixes: `"delete"` (being deleted), `"future"`
     (being moved to this directory), `"stray"` (no longer assigned to the broker).
@@ -49,6 +49,7 @@ class LogDir:
         io: Io = "auto",
         max_open_files: int = 256,
         include: Sequence[IncludedState] | None = None,
+        max_batch_bytes: int = 134217728,
     ) -> Self: ...
     @property
     def path(self) -> str:

@@ -97,6 +97,7 @@ def dump(
     cluster_metadata_decoder: bool = False,
     remote_log_metadata_decoder: bool = False,
     share_group_state_decoder: bool = False,
+    max_batch_bytes: int = 134217728,
 ) -> Dump:
     """Return the contents of files as text, byte for byte as `kafka-dump-log` of Kafka 4.3 prints it.
 
@@ -111,7 +112,8 @@ def dump(
     *skip_record_metadata*: only keys and values. *key_decoder_class*, *value_decoder_class*: `String` (the default),
     `Integer`, `Long`, `Double` or `Bytes`, or the class of one, such as `org.apache.kafka.tools.api.LongDecoder`.
     `Bytes` (`DefaultDecoder`) are hexadecimal digits here; Kafka prints the identity of a Java array. The other
-    decoders are for records of internal topics.
+    decoders are for records of internal topics. *max_batch_bytes* (not an option of the tool): the largest batch whose
+    records are read, as stored and decompressed; at a larger one the text ends with a `BatchTooLargeError`.
 
     *Source*: Kafka `DumpLogSegments`.
 

@@ -48,6 +48,9 @@ class Log:
     keep at most half of its soft limit of open files. In addition each log keeps a descriptor of its directory open.
     An open index with many look-ups has up to 10 % of its size in memory: 1 MiB for Kafka's largest by default.
 
+    *max_batch_bytes*: the largest batch that is read, as stored and decompressed; it bounds the memory of a reader. Any
+    call that needs the records of a larger one raises a `BatchTooLargeError`, whatever *on_damage* is.
+
     *Errors*: `LogNotFoundError` if there is no directory, or no segment in it; `ConfigError`; `CorruptLogError` for a
     base offset that no segment can have.
     *Source*: Kafka `LogLoader.load`, without its repairs.
@@ -66,6 +69,7 @@ class Log:
         topic: str | None = None,
         partition: int | None = None,
         max_open_files: int = 256,
+        max_batch_bytes: int = 134217728,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -325,7 +329,8 @@ class Log:
         *Errors*: `OffsetOutOfRangeError` for a start below the log start offset or above the log end offset;
         `LogChangedError` if a segment that *split* was planned from is gone, shortened or replaced; `ConfigError` for
         a name that is not a column, a negative time, and an end below its start. Damage is raised while reading. A
-        codec that this version does not support is an `UnsupportedFormatError` with every *on_damage*.
+        codec that this version does not support is an `UnsupportedFormatError` with every *on_damage*, and a batch
+        above *max_batch_bytes* of the `Log` a `BatchTooLargeError`.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> log.scan(start_offset=10, end_offset=13, columns=["offset", "key"]).to_arrow().num_rows

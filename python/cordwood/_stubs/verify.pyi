@@ -13,6 +13,7 @@ def verify(
     io: Literal["auto", "mmap", "pread"] = "auto",
     resume: FilePath | None = None,
     progress: Callable[[int, int], object] | None = None,
+    max_batch_bytes: int = 134217728,
 ) -> Verification:
     """Check every rule of the files of partitions. Nothing is changed.
 
@@ -29,6 +30,9 @@ def verify(
 
     *resume*: a file outside the partitions, which is created if it does not exist. Segments that were verified whole
     without a finding are noted in it; a later call with the same file skips those whose files are unchanged.
+
+    *max_batch_bytes*: the largest batch whose records are decoded, as stored and decompressed. A larger one whose
+    checksum is right is a warning, `batch_too_large`: it is not damage, and its records were not checked.
 
     *Errors*: `ConfigError` for another path, or a *resume* file inside a partition; `LogNotFoundError`.
 

@@ -27,7 +27,8 @@ class LogWriter:
     the latest epoch, and 0 in a new log. *producer_id_expiration_ms*: a producer id without an open transaction is
     forgotten if its last batch or marker is this old (Kafka: the broker's `producer.id.expiration.ms`): when the log is
     opened, and every ten minutes at the next append. Producers with a name and those that an object uses stay: see
-    `producers`. *flush*: when an append is acknowledged:
+    `producers`. *max_batch_bytes*: the largest batch, as stored and decompressed, that `append_batches` accepts, and
+    that `compact`, `backup` and `reader` read, as in `Log`. *flush*: when an append is acknowledged:
 
     - `"always"`: each append returns when its records are durable. Appends of several threads share one flush.
     - `cw.FlushMode.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others. There are
@@ -73,6 +74,7 @@ class LogWriter:
         topic_id: str | None = None,
         leader_epoch: int | None = None,
         producer_id_expiration_ms: int = 86_400_000,
+        max_batch_bytes: int = 134217728,
     ) -> Self: ...
     @staticmethod
     def plan_recovery(path: FilePath, *, config: Settings | None = None) -> RecoveryPlan:

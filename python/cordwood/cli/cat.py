@@ -22,6 +22,7 @@ from cordwood.cli.formats import (
     row_count,
     write_batches,
 )
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.output import Output, output_of
 from cordwood.cli.progress import counted
@@ -30,6 +31,7 @@ from cordwood.cli.record_range import (
     Grep,
     Key,
     KeyPrefix,
+    MaxBatchBytes,
     Since,
     StartOffset,
     Until,
@@ -91,6 +93,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         Literal["raise", "skip", "report"],
         typer.Option(help="Stop at damage, skip it, or write a row with an error column for it."),
     ] = "raise",
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     tz: Annotated[str | None, TZ] = None,
     output_format: Annotated[
         Format | None,
@@ -140,7 +143,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         raise error
     logs: list[Log | Path] = [*selection.paths]
     if selection.is_single and not is_following:
-        logs = [opened(context, selection.paths[0])]
+        logs = [opened(context, selection.paths[0], max_batch_bytes)]
     target = output_of(output, *selection.paths)
     written_format = format_of(target.path, "jsonl" if json else output_format)
     if is_following:
@@ -162,7 +165,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     is_text = raw or written_format in {"jsonl", "csv"}
     if not is_text:
         request["max_bytes"] = BATCH_BYTES
-    scan = _scan_logs(logs, **request)
+    scan = _scan_logs(logs, max_batch_bytes=max_batch_bytes, **request)
     schema = None if is_text else scan.schema
     to_file = target.path is not None
     with target.opened(binary=not is_text) as out:
@@ -175,6 +178,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
                     request,
                     lambda: selected(paths, topics, partitions).paths,
                     is_alone=selection.is_single,
+                    max_batch_bytes=max_batch_bytes,
                 )
                 return
             text.write(scan)
@@ -214,8 +218,14 @@ def _check_following(target: Output, written_format: Format, *, end_offset: int 
         raise UsageError("--follow has no end: use it without --end-offset and --until")
 
 
-def _follow(
-    text: TextOutput, out: BinaryIO, request: dict[str, Any], select: Callable[[], list[Path]], *, is_alone: bool
+def _follow(  # noqa: PLR0913  (the options of the command)
+    text: TextOutput,
+    out: BinaryIO,
+    request: dict[str, Any],
+    select: Callable[[], list[Path]],
+    *,
+    is_alone: bool,
+    max_batch_bytes: int,
 ) -> None:
     """Write the records of these partitions, and then new ones."""
     said: set[str] = set()
@@ -233,7 +243,7 @@ def _follow(
         paths = [path for path in select() if path not in known]
         found = {}
         for path in paths:
-            found[path] = Follower(path, start, committed=committed, is_new=is_new)
+            found[path] = Follower(path, start, committed=committed, is_new=is_new, max_batch_bytes=max_batch_bytes)
             if len(paths) > max_open_logs():
                 found[path].release()
         return found

@@ -7,10 +7,12 @@ import typer
 
 from cordwood import CompactedSegment, Compaction, LogConfig, LogWriter, plan_compaction
 from cordwood.cli.exit_codes import UsageError
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import elapsed
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.settings import METADATA, PROPERTIES, SETTINGS, settings_of, source_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.quantities import bytes_in_words
@@ -49,6 +51,7 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
     now: Annotated[str | None, typer.Option(help=f"The time against which ages are measured: {FORMS}.")] = None,
     memory: Annotated[int | None, _MEMORY] = None,
     threads: Annotated[int, typer.Option(min=1, help="How many threads decompress and compress batches.")] = 1,
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     yes: Annotated[bool, _YES] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
@@ -78,10 +81,10 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
             "nevertheless"
         )
     at = None if now is None else with_unit(parse_time("--now", now))
-    log = opened(context, path)
+    log = opened(context, path, max_batch_bytes)
     with elapsed(f"compacting {path}" if yes else f"reading {path}"):
         if yes:
-            with LogWriter(path, config=config) as writer:
+            with LogWriter(path, config=config, max_batch_bytes=max_batch_bytes) as writer:
                 passes = [writer.compact(at, memory, threads)]
                 while passes[-1].is_due and not passes[-1].is_complete:
                     passes.append(writer.compact(at, memory, threads))

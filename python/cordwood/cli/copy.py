@@ -9,9 +9,11 @@ import cordwood
 from cordwood import ConfigError, CopyReport, Log
 from cordwood.cli.damage import damage_in_words
 from cordwood.cli.exit_codes import UsageError
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.terminal import print_json, print_text
 from cordwood.quantities import bytes_in_words, several
 from cordwood.times import FORMS, is_relative
@@ -32,6 +34,7 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
         list[str] | None, typer.Option(help="Of a data directory, only this topic: a name or a glob. Repeatable.")
     ] = None,
     on_damage: Annotated[str, typer.Option(help="raise: stop. skip: leave it out, and say what.")] = "raise",
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     link: Annotated[
         bool, typer.Option("--link", help="Make hard links of sealed segments where possible. Not for a backup.")
     ] = False,
@@ -79,6 +82,7 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
                 hard_links=link,
                 topics=topic,
                 progress=progress,
+                max_batch_bytes=max_batch_bytes,
             )
     except ConfigError as error:
         match error:
@@ -95,7 +99,7 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
     if json:
         print_json(_document(report))
     else:
-        _say(report, bounds)
+        _say(report, bounds, max_batch_bytes)
     if report.damaged_ranges:
         raise typer.Exit(1)
 
@@ -129,7 +133,7 @@ def _document(report: CopyReport) -> dict[str, object]:
     }
 
 
-def _say(report: CopyReport, bounds: dict[str, int | None]) -> None:
+def _say(report: CopyReport, bounds: dict[str, int | None], max_batch_bytes: int) -> None:
     for partition in report.partitions or [report]:
         offsets = f"offsets {partition.start_offset} to {partition.end_offset}"
         size = f"{several(len(partition.segments), 'segment')}, {bytes_in_words(partition.bytes)}"
@@ -137,7 +141,7 @@ def _say(report: CopyReport, bounds: dict[str, int | None]) -> None:
         is_old = partition.bytes > 0 and partition.bytes_written == 0 and not partition.linked
         word = "is a complete copy" if is_old else "copied"
         print_text(f"{partition.path}: {word}: {offsets}, {size}{linked}")
-        if _is_widened(partition, **bounds):
+        if _is_widened(partition, max_batch_bytes, **bounds):
             print_text("the range was widened to whole batches")
         if partition.open_transactions:
             print_text(
@@ -150,8 +154,9 @@ def _say(report: CopyReport, bounds: dict[str, int | None]) -> None:
             print_text(f"warning: {warning}")
 
 
-def _is_widened(
+def _is_widened(  # noqa: PLR0913  (the options of the command)
     partition: CopyReport,
+    max_batch_bytes: int,
     *,
     start_offset: int | None,
     end_offset: int | None,
@@ -167,6 +172,7 @@ def _is_widened(
         return True
     if start_time is None and end_time is None:
         return False
-    copied = Log(partition.path).scan(on_damage="skip")
-    inside = Log(partition.path).scan(start_time=with_unit(start_time), end_time=with_unit(end_time), on_damage="skip")
+    log = Log(partition.path, max_batch_bytes=max_batch_bytes)
+    copied = log.scan(on_damage="skip")
+    inside = log.scan(start_time=with_unit(start_time), end_time=with_unit(end_time), on_damage="skip")
     return inside.count() < copied.count()

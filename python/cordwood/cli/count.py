@@ -15,6 +15,7 @@ from cordwood import DamagedRange, Log
 from cordwood._core import _Counter, _partition_parts
 from cordwood.cli.damage import damage_in_words
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.progress import counted
 from cordwood.cli.record_range import (
@@ -22,6 +23,7 @@ from cordwood.cli.record_range import (
     Grep,
     Key,
     KeyPrefix,
+    MaxBatchBytes,
     Since,
     StartOffset,
     Until,
@@ -80,6 +82,7 @@ def count(  # noqa: PLR0913, PLR0917  (a command's options)
         typer.Option(help="read_committed leaves out aborted and open transactions. Markers are never counted."),
     ] = "read_uncommitted",
     on_damage: Annotated[Literal["raise", "skip"], typer.Option(help="Stop at damage, or skip it.")] = "raise",
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     limit: Annotated[int | None, typer.Option(min=0, help="Maximum number of groups.")] = None,
     tz: Annotated[str | None, TZ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
@@ -110,13 +113,14 @@ def count(  # noqa: PLR0913, PLR0917  (a command's options)
     selection = selected(paths, topics, partitions)
     logs: list[Log | Path] = [*selection.paths]
     if selection.is_single:
-        logs = [opened(context, selection.paths[0])]
+        logs = [opened(context, selection.paths[0], max_batch_bytes)]
     counter = _Counter(
         logs,
         list(dict.fromkeys(groups)),
         zone=core_zone(zone),
         isolation_level=isolation,
         on_damage=on_damage,
+        max_batch_bytes=max_batch_bytes,
         **selection.offsets(start_offset, end_offset),
         **times(since, until, zone),
         **contents(key, key_prefix, grep),

@@ -8,8 +8,10 @@ import typer
 import cordwood
 from cordwood import DamagedRange, Difference, FirstDifference, RecordPlace, Replica
 from cordwood.cli.exit_codes import FAILED
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import elapsed
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.terminal import print_json, print_text
 from cordwood.quantities import several
 
@@ -19,11 +21,12 @@ _NAMES = ("A", "B")
 _SHOWN_BYTES = 60
 
 
-def diff(
+def diff(  # noqa: PLR0913, PLR0917  (a command's options)
     a: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
     b: Annotated[Path, typer.Argument(parser=parse_path, help="The same partition of another broker.")],
     start_offset: Annotated[int | None, typer.Option(help="The first offset (inclusive).")] = None,
     end_offset: Annotated[int | None, typer.Option(help="The end of the range (exclusive).")] = None,
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")] = False,
 ) -> None:
     """Compare two replicas of a partition, and show the first difference.
@@ -44,7 +47,7 @@ def diff(
     Exit codes: 0 the same records, 1 a difference or damage, 2 wrong usage, 130 Ctrl-C.
     """  # noqa: D301
     with elapsed(f"comparing {a} with {b}"):
-        found = cordwood.diff(a, b, start_offset=start_offset, end_offset=end_offset)
+        found = cordwood.diff(a, b, start_offset=start_offset, end_offset=end_offset, max_batch_bytes=max_batch_bytes)
     if json:
         print_json(_document(found))
     else:

@@ -11,6 +11,7 @@ from cordwood import dump as dump_of
 from cordwood.cli.declared import Argument, Option
 from cordwood.cli.exit_codes import FailedError, NothingFoundError, UsageError, say, sentence
 from cordwood.cli.formats import ROW_SUFFIXES, Format, csv_line, format_of, json_line, row_count, write_batches
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES, MAX_BATCH_BYTES_OPTION
 from cordwood.cli.output import Output, output_of
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
@@ -53,6 +54,7 @@ def dump(  # noqa: PLR0913, PLR0917  (a command's options)
         int, Option(min=0, max=_MAX_BYTES, help="Bytes within which the batch of an index entry must end.")
     ] = 5 << 20,
     max_bytes: Annotated[int, Option(min=0, max=_MAX_BYTES, help="Read only so many bytes of each .log.")] = _MAX_BYTES,
+    max_batch_bytes: Annotated[int, Option(**MAX_BATCH_BYTES_OPTION)] = DEFAULT_MAX_BATCH_BYTES,
     skip_record_metadata: Annotated[
         bool, Option("--skip-record-metadata", help="Only the keys and values of records.")
     ] = False,
@@ -118,6 +120,7 @@ def dump(  # noqa: PLR0913, PLR0917  (a command's options)
         verify_index_only=verify_index_only,
         max_message_size=max_message_size,
         max_bytes=max_bytes,
+        max_batch_bytes=max_batch_bytes,
         skip_record_metadata=skip_record_metadata,
         key_decoder_class=key_decoder_class,
         value_decoder_class=value_decoder_class,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import ParamSpec
 
 from cordwood import (
+    BatchTooLargeError,
     ConfigError,
     CordwoodError,
     CorruptLogError,
@@ -25,6 +26,7 @@ __all__ = [
     "INTERRUPTED",
     "SKIPPING_DAMAGE",
     "USAGE",
+    "WITH_MAX_BATCH_BYTES",
     "FailedError",
     "NothingFoundError",
     "UsageError",
@@ -47,6 +49,7 @@ _OPTIONS = {
     "isolation_level": "--isolation",
     "key_decoder_class": "--key-decoder-class",
     "last": "--last",
+    "max_batch_bytes": "--max-batch-bytes",
     "leader_epoch": "--leader-epoch",
     "now": "--now",
     "on_damage": "--on-damage",
@@ -60,6 +63,9 @@ FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 SKIPPING_DAMAGE = frozenset({"cat", "copy", "count", "groups", "metadata", "transactions"})
 """The commands with the option `--on-damage`."""
+
+WITH_MAX_BATCH_BYTES = frozenset({"cat", "compact", "copy", "count", "diff", "dump", "find", "report", "verify"})
+"""The commands with the option `--max-batch-bytes`."""
 
 _P = ParamSpec("_P")
 
@@ -97,14 +103,18 @@ def sentence(error: CordwoodError, command: str) -> str:
         # repair itself names the policies that mend it
         case CorruptLogError() if error.advice and command != "repair":
             skips = "--on-damage skip leaves it out"
-            return f"{facts}; {skips if command in SKIPPING_DAMAGE else 'cordwood repair shows what can be saved'}"
+            advice = skips if command in SKIPPING_DAMAGE else "cordwood repair shows what can be saved"
+        case BatchTooLargeError() if command in WITH_MAX_BATCH_BYTES:
+            advice = "--max-batch-bytes raises the limit"
         case LogNotFoundError(code="no_segment"):
-            return f"{facts}; cordwood ls shows the partitions of a data directory"
+            advice = "cordwood ls shows the partitions of a data directory"
         case RecordTooLargeError(argument=str() as setting):
-            return f"{facts}; --set {setting}=BYTES raises the limit"
+            advice = f"--set {setting}=BYTES raises the limit"
         case LogChangedError() | PoisonedError():
-            return f"{facts}; run the command again"
-    return facts
+            advice = "run the command again"
+        case _:
+            return facts
+    return f"{facts}; {advice}"
 
 
 def error_in_words(error: CordwoodError | OSError, command: str) -> str:

@@ -8,8 +8,10 @@ import typer
 from cordwood import CordwoodError, Log, OffsetOutOfRangeError, Record, TimestampOffset
 from cordwood._core import _partition_parts
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.moment import parse_time
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.segment_files import SegmentFiles
 from cordwood.cli.selection import PartitionNumbers, Paths, Selection, Topics, selected
 from cordwood.cli.terminal import Column, print_json, print_table
@@ -36,6 +38,7 @@ def find(  # noqa: PLR0913, PLR0917  (a command's options)
     time: Annotated[str | None, typer.Option(help=f"Find the first record at or after this time: {FORMS}.")] = None,
     topics: Topics = None,
     partitions: PartitionNumbers = None,
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
     """Find an offset or a time: its segment, its batch and the position of the batch.
@@ -56,18 +59,20 @@ def find(  # noqa: PLR0913, PLR0917  (a command's options)
     timestamp = None if time is None else parse_time("--time", time)
     selection = selected(paths, topics, partitions)
     if selection.is_single:
-        log = opened(context, selection.paths[0])
+        log = opened(context, selection.paths[0], max_batch_bytes)
         _show(_found(log, offset, timestamp, selection.files), json)
         return
-    _find_in_each(selection, offset, timestamp, json=json)
+    _find_in_each(selection, offset, timestamp, max_batch_bytes, json=json)
 
 
-def _find_in_each(selection: Selection, offset: int | None, timestamp: int | None, *, json: bool) -> None:
+def _find_in_each(
+    selection: Selection, offset: int | None, timestamp: int | None, max_batch_bytes: int, *, json: bool
+) -> None:
     rows = []
     failed = [(path, error_in_words(error, "find")) for path, error in selection.failed]
     for path in selection.paths:
         try:
-            row = _found(Log(path), offset, timestamp, None)
+            row = _found(Log(path, max_batch_bytes=max_batch_bytes), offset, timestamp, None)
         except NothingFoundError:
             row = {"path": str(path.absolute()), "offset": None, "notes": "no record at or after it"}
         except OffsetOutOfRangeError as error:

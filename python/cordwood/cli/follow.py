@@ -28,9 +28,12 @@ class WithdrawnError(ValueError):
 class Follower(FollowedLog):
     """One log that is followed."""
 
-    def __init__(self, path: Path, start_offset: int | None, *, committed: bool, is_new: bool) -> None:
+    def __init__(
+        self, path: Path, start_offset: int | None, *, committed: bool, is_new: bool, max_batch_bytes: int
+    ) -> None:
         """Follow a log from an offset; `None`: from its start. *is_new*: it was created after the command began."""
         self._path = path
+        self._max_batch_bytes = max_batch_bytes
         self._opened: Log | None = None
         self._directory = _identity(path)
         super().__init__(self.log, start_offset, committed=committed)
@@ -41,7 +44,7 @@ class Follower(FollowedLog):
     def log(self) -> Log:
         """The log, which is opened again after `release`."""
         if self._opened is None:
-            self._opened = Log(self._path)
+            self._opened = Log(self._path, max_batch_bytes=self._max_batch_bytes)
         return self._opened
 
     @log.setter

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cordwood import CordwoodError, Log
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.terminal import escape
 
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ __all__ = ["log_to_stderr", "opened", "silent_log"]
 _LOGGER = logging.getLogger("cordwood")
 
 
-def opened(context: "typer.Context", path: Path) -> Log:
+def opened(context: "typer.Context", path: Path, max_batch_bytes: int = DEFAULT_MAX_BATCH_BYTES) -> Log:
     """Open a log whose warnings are written to stderr when the command ends, if they were not logged before."""
-    log = Log(path)
+    log = Log(path, max_batch_bytes=max_batch_bytes)
     context.call_on_close(lambda: _write(log))
     return log
 

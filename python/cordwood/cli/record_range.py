@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cordwood.cli.exit_codes import UsageError
+from cordwood.cli.limits import MAX_BATCH_BYTES_OPTION
 from cordwood.cli.moment import parse_time, with_unit
 from cordwood.times import FORMS, in_words
 
@@ -15,6 +16,7 @@ __all__ = [
     "Grep",
     "Key",
     "KeyPrefix",
+    "MaxBatchBytes",
     "Since",
     "StartOffset",
     "Until",
@@ -25,6 +27,7 @@ __all__ = [
 
 StartOffset = Annotated[int | None, typer.Option(help="First offset, inclusive.")]
 EndOffset = Annotated[int | None, typer.Option(help="End offset, exclusive.")]
+MaxBatchBytes = Annotated[int, typer.Option("--max-batch-bytes", **MAX_BATCH_BYTES_OPTION)]
 Since = Annotated[str | None, typer.Option(help=f"First time, inclusive: {FORMS}.")]
 Until = Annotated[str | None, typer.Option(help="End time, exclusive, in the same forms.")]
 Key = Annotated[list[str] | None, typer.Option(metavar="TEXT", help="Only records with this key. Repeatable: any.")]

@@ -7,10 +7,12 @@ import typer
 
 from cordwood import Log
 from cordwood.cli.exit_codes import UsageError
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.output import output_of
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
+from cordwood.cli.record_range import MaxBatchBytes
 
 __all__ = ["report"]
 
@@ -32,6 +34,7 @@ def report(
             "page with facts and warnings; png and svg are its pictures as one image.",
         ),
     ] = None,
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
 ) -> None:
     """Write a page that shows what is in a partition, in pictures.
 
@@ -51,7 +54,7 @@ def report(
     # imported here: it needs matplotlib
     from cordwood.report import Report  # noqa: PLC0415
 
-    log = Log(path)
+    log = Log(path, max_batch_bytes=max_batch_bytes)
     target = output_of(output, log.path)
     suffix = "" if target.path is None else target.path.suffix.lower()
     by_suffix = _FORMATS.get(suffix)

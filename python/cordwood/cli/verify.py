@@ -16,7 +16,9 @@ import cordwood
 from cordwood import Finding, Verification
 from cordwood.cli.exit_codes import FAILED, UsageError
 from cordwood.cli.kafka_load import finding_fields, print_kafka_loads
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.path import parse_path
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
 from cordwood.cli.terminal import print_line, print_text
 from cordwood.quantities import bytes_in_words, several
@@ -36,6 +38,7 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
     ],
     deep: Annotated[bool, typer.Option("--deep", help="Also decode all records.")] = False,
     threads: Annotated[int, typer.Option("--threads", min=1, help="Segments to verify at the same time.")] = 1,
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     resume: Annotated[
         Path | None,
         typer.Option(
@@ -95,8 +98,10 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
     or a partition cannot be read.
     """  # noqa: D301
     if as_kafka:
-        if deep or threads != 1 or resume is not None or explain:
-            raise UsageError("--as-kafka: expected no --deep, --threads, --resume or --explain with it")
+        is_deep = deep or max_batch_bytes != DEFAULT_MAX_BATCH_BYTES
+        if is_deep or threads != 1 or resume is not None or explain:
+            others = "--deep, --threads, --max-batch-bytes, --resume or --explain"
+            raise UsageError(f"--as-kafka: expected no {others} with it")
         config = settings(properties, assignments) if properties is not None or assignments else None
         if not print_kafka_loads(paths, clean=clean, config=config, quiet=quiet, json=json):
             raise typer.Exit(FAILED)
@@ -112,6 +117,7 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
             threads=threads,
             resume=None if resume is None else str(resume),
             progress=progress,
+            max_batch_bytes=max_batch_bytes,
         )
     findings = [finding for finding in found.findings if not quiet or finding.severity != "info"]
     if json:

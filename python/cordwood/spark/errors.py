@@ -12,6 +12,7 @@ reads the object:
 | `CORDWOOD_OFFSET_OUT_OF_RANGE` | an offset is below the log start or above the log end |
 | `CORDWOOD_TIME_NOT_FOUND` | no record has this time or a later one |
 | `CORDWOOD_CORRUPT_BATCH` | bytes are not valid in the format |
+| `CORDWOOD_BATCH_TOO_LARGE` | a batch is above `maxLogBatchBytes`, as stored or decompressed; it is not damaged |
 | `CORDWOOD_UNSUPPORTED` | this version does not support it: a codec, a version of the format, writing |
 | `CORDWOOD_SEGMENT_GONE` | data is lost: a planned segment was deleted, shortened or replaced, or offsets are missing |
 | `CORDWOOD_INVALID_RECORD` | a row is no record of a log: too large, a timestamp far in the future, a key missing |
@@ -28,6 +29,7 @@ from typing import Any
 
 from cordwood._core import _is_segment_file
 from cordwood.errors import (
+    BatchTooLargeError,
     ClosedError,
     ConfigError,
     CordwoodError,
@@ -49,6 +51,7 @@ from cordwood.errors import (
 __all__ = ["SparkLogError", "bad_option", "parse"]
 
 BAD_OPTION = "CORDWOOD_BAD_OPTION"
+BATCH_TOO_LARGE = "CORDWOOD_BATCH_TOO_LARGE"
 CORRUPT_BATCH = "CORDWOOD_CORRUPT_BATCH"
 INTERNAL = "CORDWOOD_INTERNAL"
 INVALID_RECORD = "CORDWOOD_INVALID_RECORD"
@@ -64,6 +67,7 @@ UNSUPPORTED = "CORDWOOD_UNSUPPORTED"
 
 _CODES: tuple[tuple[type[Exception], str], ...] = (
     (CorruptLogError, CORRUPT_BATCH),
+    (BatchTooLargeError, BATCH_TOO_LARGE),
     (OffsetOutOfRangeError, OFFSET_OUT_OF_RANGE),
     (LogNotFoundError, NOT_FOUND),
     (LogChangedError, SEGMENT_GONE),

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use crate::log::{DamagedRange, OnDamage, Ranges};
+use crate::record::MAX_BATCH_BYTES;
 use crate::types::{Interrupt, OnWarning};
 
 /// What is copied, and how.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct CopyOptions {
     /// The range; by default all segments, with the records that the log start offset hides. The copy has every batch with an
     /// offset in the range of offsets; and all batches from the first to the last one with a record in the range of times.
@@ -16,10 +17,25 @@ pub struct CopyOptions {
     /// Whether sealed segments that are copied whole become hard links to the files of the source, where the file system
     /// allows it. See [`copy`](super::copy()).
     pub hard_links: bool,
+    /// The largest batch, bytes, as stored and decompressed. See [`LogOptions::max_batch_bytes`](crate::log::LogOptions).
+    pub max_batch_bytes: usize,
     /// Called during the copy.
     pub interrupt: Interrupt,
     /// Receives the warnings of the source.
     pub on_warning: OnWarning,
+}
+
+impl Default for CopyOptions {
+    fn default() -> Self {
+        Self {
+            ranges: Ranges::default(),
+            on_damage: OnDamage::default(),
+            hard_links: false,
+            max_batch_bytes: MAX_BATCH_BYTES,
+            interrupt: Interrupt::default(),
+            on_warning: OnWarning::default(),
+        }
+    }
 }
 
 /// How far a copy is.

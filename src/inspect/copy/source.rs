@@ -48,6 +48,7 @@ impl Source {
     pub(super) fn open(directory: &Directory, options: &CopyOptions) -> Result<Self> {
         let log_options = LogOptions {
             io: Io::Pread,
+            max_batch_bytes: options.max_batch_bytes,
             interrupt: options.interrupt,
             on_warning: options.on_warning,
             ..LogOptions::default()

@@ -14,20 +14,34 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::log::{DamagedRange, Log, LogOptions, ScanOptions};
+use crate::record::MAX_BATCH_BYTES;
 use crate::types::{Interrupt, Io};
 use side::{Next, Side};
 
 pub use side::RecordPlace;
 
 /// What is compared, and how.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct DiffOptions {
     /// The first offset that is compared; `None`: the higher of the two log start offsets.
     pub start_offset: Option<i64>,
     /// The end of the comparison, exclusive; `None`: the lower of the two log end offsets.
     pub end_offset: Option<i64>,
+    /// The largest batch, bytes, as stored and decompressed. See [`LogOptions::max_batch_bytes`].
+    pub max_batch_bytes: usize,
     /// Called during the comparison.
     pub interrupt: Interrupt,
+}
+
+impl Default for DiffOptions {
+    fn default() -> Self {
+        Self {
+            start_offset: None,
+            end_offset: None,
+            max_batch_bytes: MAX_BATCH_BYTES,
+            interrupt: Interrupt::default(),
+        }
+    }
 }
 
 /// The comparison of two replicas.
@@ -185,7 +199,12 @@ impl Difference {
             }
         }
         let open = |path| {
-            let options = LogOptions { io: Io::Pread, interrupt: options.interrupt, ..LogOptions::default() };
+            let options = LogOptions {
+                io: Io::Pread,
+                max_batch_bytes: options.max_batch_bytes,
+                interrupt: options.interrupt,
+                ..LogOptions::default()
+            };
             Log::open(path, options)
         };
         let logs = [open(a)?, open(b)?];

@@ -120,11 +120,20 @@ impl BatchStream {
         Ok(rest.get(..length).unwrap_or(rest))
     }
 
-    /// All bytes of a batch.
+    /// All bytes of a batch whose records are read.
     ///
     /// # Errors
-    /// As [`BatchStream::bytes`].
-    pub(super) fn batch(&mut self, place: &BatchPlace) -> Result<&[u8]> {
+    /// As [`BatchStream::bytes`]; [`Error::BatchTooLarge`](crate::Error::BatchTooLarge) for more than `max_batch_bytes`.
+    pub(super) fn batch_up_to(&mut self, max_batch_bytes: usize, place: &BatchPlace) -> Result<&[u8]> {
+        if place.size as usize > max_batch_bytes {
+            let found = format!("{} bytes, as stored", place.size);
+            let malformed = Malformed::too_large(max_batch_bytes, found);
+            return Err(self.corrupt(malformed, place.position, Some(place.offset)));
+        }
+        self.batch(place)
+    }
+
+    fn batch(&mut self, place: &BatchPlace) -> Result<&[u8]> {
         self.bytes(place.position, place.size as usize)
     }
 

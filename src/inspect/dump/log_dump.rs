@@ -67,8 +67,9 @@ impl LogDump {
             };
             let batch = DumpedBatch::write(out, &mut self.stream, place)?;
             if options.prints_records() {
-                let bytes = self.stream.batch(&place)?;
-                let opened = BatchRecords::open(batch, bytes, &mut self.buffer);
+                let max = options.max_batch_bytes;
+                let bytes = self.stream.batch_up_to(max, &place)?;
+                let opened = BatchRecords::open(batch, bytes, max, &mut self.buffer);
                 self.records = Some(
                     opened.map_err(|wrong| self.stream.corrupt(wrong, place.position, Some(place.offset)))?,
                 );
@@ -86,7 +87,7 @@ impl LogDump {
     ) -> Result<()> {
         let Some(records) = &mut self.records else { return Ok(()) };
         let batch = *records.batch();
-        let bytes = self.stream.batch(&batch.place)?;
+        let bytes = self.stream.batch_up_to(options.max_batch_bytes, &batch.place)?;
         let payload = records.payload().of(bytes, &self.buffer);
         let (file, last_offset) = (&self.file, &mut self.last_offset);
         let mut write = || -> Result<bool, Malformed> {

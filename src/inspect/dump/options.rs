@@ -6,6 +6,7 @@ use super::records::DumpedRecord;
 #[cfg(feature = "arrow")]
 use crate::error::Malformed;
 use crate::inspect::internal_topics::MessageParser;
+use crate::record::MAX_BATCH_BYTES;
 use crate::types::Interrupt;
 
 /// What is dumped, and how. The fields are the options of `kafka-dump-log` with the same names.
@@ -27,6 +28,9 @@ pub struct DumpOptions {
     pub max_message_size: u32,
     /// Bytes of a `.log` that are read, 0 to 2³¹ − 1: a batch that ends after them is not shown.
     pub max_bytes: u32,
+    /// The largest batch whose records are read, bytes, as stored and decompressed. A larger one is an
+    /// [`Error::BatchTooLarge`](crate::Error::BatchTooLarge).
+    pub max_batch_bytes: usize,
     /// Leaves out everything but the keys and values of records.
     pub skip_record_metadata: bool,
     /// How keys are shown; `None`: as [`Decoder::String`], and keys are not shown because of it.
@@ -48,6 +52,7 @@ impl Default for DumpOptions {
             verify_index_only: false,
             max_message_size: 5 << 20,
             max_bytes: Self::MAX_BYTES,
+            max_batch_bytes: MAX_BATCH_BYTES,
             skip_record_metadata: false,
             key_decoder: None,
             value_decoder: None,

@@ -79,10 +79,15 @@ impl BatchRecords {
     /// is malformed hides those before it. Records that are not compressed are checked one by one.
     ///
     /// # Errors
-    /// [`Malformed`].
-    pub(super) fn open(batch: DumpedBatch, bytes: &[u8], buffer: &mut Vec<u8>) -> Result<Self, Malformed> {
+    /// [`Malformed`], which is no damage for more than `max_batch_bytes`.
+    pub(super) fn open(
+        batch: DumpedBatch,
+        bytes: &[u8],
+        max_batch_bytes: usize,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Self, Malformed> {
         if !batch.is_v2() {
-            return Self::open_legacy(batch, bytes, buffer);
+            return Self::open_legacy(batch, bytes, max_batch_bytes, buffer);
         }
         if bytes.len() < V2_HEADER {
             return Err(Malformed::new(
@@ -101,13 +106,19 @@ impl BatchRecords {
         if codec == Codec::None {
             return Ok(records(Payload::Batch(V2_HEADER), left));
         }
-        codec::decompress(codec, 2, bytes.get(V2_HEADER..).unwrap_or_default(), buffer)?;
+        let stream = bytes.get(V2_HEADER..).unwrap_or_default();
+        codec::decompress(codec, 2, stream, max_batch_bytes, buffer)?;
         let mut checked = records(Payload::Buffer, left);
         while checked.next_fields(buffer)?.is_some() {}
         Ok(records(Payload::Buffer, left))
     }
 
-    fn open_legacy(batch: DumpedBatch, bytes: &[u8], buffer: &mut Vec<u8>) -> Result<Self, Malformed> {
+    fn open_legacy(
+        batch: DumpedBatch,
+        bytes: &[u8],
+        max_batch_bytes: usize,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Self, Malformed> {
         let message = LegacyMessage::of_entry(bytes);
         let codec = message.attributes().codec()?;
         let records = |payload, left, kind| Self { batch, payload, position: 0, left, kind };
@@ -123,7 +134,7 @@ impl BatchRecords {
         let value = message.value()?;
         let value =
             value.ok_or_else(|| Malformed::new("a wrapper with compressed messages", "a null value"))?;
-        codec::decompress(codec, batch.header.magic, value, buffer)?;
+        codec::decompress(codec, batch.header.magic, value, max_batch_bytes, buffer)?;
         let (count, last_offset) = count_messages(buffer)?;
         let shift =
             if batch.place.magic == 1 { shift_of_wrapper(batch.place.offset, last_offset)? } else { 0 };

@@ -129,7 +129,7 @@ impl DumpRows {
             };
             if let Some(records) = &mut self.records {
                 let place = records.batch().place;
-                let bytes = stream.batch(&place)?;
+                let bytes = stream.batch_up_to(self.options.max_batch_bytes, &place)?;
                 let payload = records.payload().of(bytes, &self.buffer);
                 let added = add_records(columns, file, records, payload, &self.options, &self.ranges);
                 let has_more =
@@ -147,7 +147,9 @@ impl DumpRows {
             let wrong =
                 |wrong, stream: &BatchStream| stream.corrupt(wrong, place.position, Some(place.offset));
             if self.options.prints_records() {
-                let opened = BatchRecords::open(batch, stream.batch(&place)?, &mut self.buffer);
+                let max = self.options.max_batch_bytes;
+                let bytes = stream.batch_up_to(max, &place)?;
+                let opened = BatchRecords::open(batch, bytes, max, &mut self.buffer);
                 self.records = Some(opened.map_err(|malformed| wrong(malformed, stream))?);
             } else if self.ranges.have(place.offset, batch.last_offset(), batch.header.max_timestamp) {
                 let codec =

@@ -80,7 +80,7 @@ impl TimeIndexDump {
             if entry.offset == self.index.base_offset() && self.next > 0 {
                 return Ok(false);
             }
-            self.check(entry, findings)?;
+            self.check(entry, options.max_batch_bytes, findings)?;
             if !options.verify_index_only {
                 out.str("timestamp: ").int(entry.timestamp).str(" offset: ").int(entry.offset).end_line();
             }
@@ -91,7 +91,12 @@ impl TimeIndexDump {
     }
 
     /// Compares an entry with the batch of its offset and with the entry before it.
-    fn check(&mut self, entry: TimestampOffset, findings: &mut Findings) -> Result<()> {
+    fn check(
+        &mut self,
+        entry: TimestampOffset,
+        max_batch_bytes: usize,
+        findings: &mut Findings,
+    ) -> Result<()> {
         let position = self.offset_index.lookup(entry.offset, Method::Warm)?.position.into();
         let chain = match &mut self.chain {
             Some(chain) => chain,
@@ -104,7 +109,7 @@ impl TimeIndexDump {
                 findings.add(Check::OffsetNotFound, file, entry.offset, last_offset);
             }
             Some((place, _)) => {
-                let max_timestamp = self.max_timestamp(place)?;
+                let max_timestamp = self.max_timestamp(place, max_batch_bytes)?;
                 if max_timestamp != entry.timestamp {
                     findings.add(Check::TimestampMismatch, &self.file, entry.timestamp, max_timestamp);
                 }
@@ -118,11 +123,11 @@ impl TimeIndexDump {
     }
 
     /// The largest timestamp of a batch's records, −1 if there is none.
-    fn max_timestamp(&mut self, place: BatchPlace) -> Result<i64> {
+    fn max_timestamp(&mut self, place: BatchPlace, max_batch_bytes: usize) -> Result<i64> {
         let batch = DumpedBatch::read(&mut self.log, place)?;
-        let bytes = self.log.batch(&place)?;
+        let bytes = self.log.batch_up_to(max_batch_bytes, &place)?;
         let mut largest = || {
-            let mut records = BatchRecords::open(batch, bytes, &mut self.buffer)?;
+            let mut records = BatchRecords::open(batch, bytes, max_batch_bytes, &mut self.buffer)?;
             let payload = records.payload().of(bytes, &self.buffer);
             let mut largest = -1;
             while let Some(record) = records.next(payload)? {

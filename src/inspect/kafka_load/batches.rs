@@ -98,7 +98,11 @@ impl Batches {
         }
         let whole = self.whole(batch)?;
         let resolved = header.resolve_base_offset(whole, &mut Vec::new());
-        resolved.map_err(|Malformed { expected, found, .. }| {
+        resolved.map_err(|malformed| {
+            let Malformed { expected, found, .. } = &malformed;
+            if malformed.is_too_large() {
+                return self.too_large(malformed, batch);
+            }
             let position = batch.position;
             let reason = format!("the batch at position {position}: expected {expected}, found {found}");
             self.thrown(ExceptionKind::InvalidRecord, reason)
@@ -114,11 +118,15 @@ impl Batches {
     fn whole(&mut self, batch: &BatchPlace) -> Step<&[u8]> {
         let size = usize::try_from(batch.size).unwrap_or(usize::MAX);
         if size > MAX_BATCH_BYTES {
-            let reason =
-                format!("the batch at position {} has {size} bytes, more than are read", batch.position);
-            return Err(self.thrown(ExceptionKind::Kafka, reason));
+            let malformed = Malformed::too_large(MAX_BATCH_BYTES, format!("{size} bytes, as stored"));
+            return Err(self.too_large(malformed, batch));
         }
         Ok(self.reader.read(batch.position, size)?)
+    }
+
+    /// The plan cannot be made: Kafka reads such a batch.
+    fn too_large(&self, malformed: Malformed, batch: &BatchPlace) -> Thrown {
+        Thrown::Error(malformed.at(&self.name, batch.position, Some(batch.offset)))
     }
 
     /// The end marker in a control batch; `None` if the batch has no record.

@@ -114,7 +114,8 @@ impl Contents {
                     patch(&mut bytes, prefix);
                 }
                 if header.is_wrapper() {
-                    let resolved = header.resolve_base_offset(&bytes, &mut buffer);
+                    let max = log.max_batch_bytes();
+                    let resolved = header.resolve_base_offset_up_to(max, &bytes, &mut buffer);
                     resolved.map_err(|malformed| changed(log, at, &malformed))?;
                 }
                 visit(&Batch { position: offset + (at - part.start), header }, at, &bytes)?;

@@ -229,7 +229,7 @@ fn survey_segment(
             }
             Step::Damage(damage) => damage,
         };
-        if damage.malformed.unsupported {
+        if !damage.malformed.is_damage() {
             return Err(segment.corrupt(&damage));
         }
         let span = segment.resume(&mut walk, &damage)?;
@@ -252,7 +252,7 @@ fn survey_segment(
     if start < size
         && let Some(cut) = &tail.cut
     {
-        if cut.malformed.unsupported {
+        if !cut.malformed.is_damage() {
             return Err(segment.corrupt(cut));
         }
         survey.add_damage(Damaged {

@@ -58,6 +58,7 @@ pub use segment::PartCheck;
 pub use work::Progress;
 
 use crate::error::{Error, Result};
+use crate::record::MAX_BATCH_BYTES;
 use crate::types::{Interrupt, Io};
 
 /// How to verify.
@@ -69,6 +70,8 @@ pub struct VerifyOptions {
     pub is_deep: bool,
     /// Which files are mapped.
     pub io: Io,
+    /// The largest batch whose records are decoded, bytes, as stored and decompressed. A larger one is a warning.
+    pub max_batch_bytes: usize,
     /// A file of this verification outside the partitions, which is created if it does not exist: segments that were verified
     /// whole, without a finding, are added to it, and those in it are skipped if their files are unchanged.
     pub journal: Option<PathBuf>,
@@ -84,6 +87,7 @@ impl Default for VerifyOptions {
             threads: 1,
             is_deep: false,
             io: Io::Auto,
+            max_batch_bytes: MAX_BATCH_BYTES,
             journal: None,
             now: None,
             interrupt: Interrupt::NEVER,
@@ -135,6 +139,9 @@ impl Verification {
     }
 }
 
+/// Of a batch whose offsets are in its records: without them the walk through the segment ends.
+const NOT_CHECKED: &str = "the segment was not checked: the offsets of the batch are in its records";
+
 /// The finding for an error about a file, which does not end the verification.
 ///
 /// # Errors
@@ -145,6 +152,10 @@ fn unreadable(partition: &Path, error: Error) -> Result<Finding> {
         Error::Corrupt { place, expected, found } | Error::UnsupportedFormat { place, expected, found } => {
             let finding = Finding::new(Rule::Unreadable, partition, place.file, expected, found);
             finding.at(place.position, place.position)
+        }
+        Error::BatchTooLarge { place, expected, found } => {
+            let finding = Finding::new(Rule::BatchTooLarge, partition, place.file, expected, found);
+            finding.at(place.position, place.position).because(NOT_CHECKED.to_owned())
         }
         Error::LogChanged { file, expected, found } => {
             Finding::new(Rule::Changed, partition, file, expected, found)

@@ -2,9 +2,10 @@
 
 use super::finding::Finding;
 use super::rule::Rule;
-use crate::error::Malformed;
+use crate::error::{Malformed, Reason, Result};
 use crate::record::control::ControlType;
 use crate::record::{BatchHeader, Records};
+use crate::segment::{Batch, Walk};
 use crate::types::TimestampType;
 
 /// What is wrong with the records of a batch.
@@ -16,7 +17,11 @@ pub(super) struct WrongRecords {
 
 impl WrongRecords {
     fn new(malformed: Malformed) -> Self {
-        let rule = if malformed.unsupported { Rule::UnsupportedBatch } else { Rule::DamagedRecords };
+        let rule = match malformed.reason {
+            Reason::Unsupported => Rule::UnsupportedBatch,
+            Reason::TooLarge => Rule::BatchTooLarge,
+            Reason::Damaged => Rule::DamagedRecords,
+        };
         Self { rule, malformed }
     }
 
@@ -25,14 +30,29 @@ impl WrongRecords {
     }
 }
 
+/// Decodes all records of the batch that a walk returned last; see [`check`].
+pub(super) fn check_batch(
+    batch: &Batch,
+    walk: &mut Walk,
+    buffer: &mut Vec<u8>,
+) -> Result<std::result::Result<Option<ControlType>, WrongRecords>> {
+    let max_batch_bytes = walk.log.max_batch_bytes();
+    if let Err(malformed) = batch.header.ensure_size(max_batch_bytes) {
+        return Ok(Err(WrongRecords::new(malformed)));
+    }
+    Ok(check(batch.header, walk.bytes(batch)?, max_batch_bytes, buffer))
+}
+
 /// Decodes all records of a batch, and compares them with its header: their count, lengths and offsets, the end of the payload, and
 /// the largest timestamp. For a control batch, returns the type of its first record.
-pub(super) fn check(
+fn check(
     header: BatchHeader,
     bytes: &[u8],
+    max_batch_bytes: usize,
     buffer: &mut Vec<u8>,
-) -> Result<Option<ControlType>, WrongRecords> {
-    let (mut records, payload) = Records::open(header, bytes, buffer).map_err(WrongRecords::new)?;
+) -> std::result::Result<Option<ControlType>, WrongRecords> {
+    let opened = Records::open_up_to(max_batch_bytes, header, bytes, buffer);
+    let (mut records, payload) = opened.map_err(WrongRecords::new)?;
     let header = *records.header();
     let payload = payload.of(bytes, buffer);
     let (mut largest, mut control) = (None, None);

@@ -101,6 +101,10 @@ rules! {
     /// A batch in a format that this version does not support.
     UnsupportedBatch = "unsupported_batch", Error, Remedy::manual("verify it with a newer version of cordwood"),
         "reads it if its version supports the format";
+    /// A batch above the limit `max_batch_bytes`, stored or decompressed: its records were not decoded. Its checksum is right.
+    BatchTooLarge = "batch_too_large", Warning,
+        Remedy::Manual("not damage, and not checked: verify it with a higher max_batch_bytes (--max-batch-bytes)"),
+        "loads it and reads it: Kafka limits no batch on disk";
     /// Bytes after the last whole batch of the log.
     TornTail = "torn_tail", Error, Remedy::Repair,
         "after a clean stop: the log end offset may fall to the base offset of the segment. After a crash: cuts these bytes off";

@@ -90,7 +90,8 @@ impl Run<'_> {
         data_directories: &[PathBuf],
         progress: &mut dyn FnMut(Progress) -> Result<()>,
     ) -> Result<()> {
-        let log_options = LogOptions { io: self.options.io, interrupt: OF_THREAD, ..LogOptions::default() };
+        let VerifyOptions { io, max_batch_bytes, .. } = *self.options;
+        let log_options = LogOptions { io, max_batch_bytes, interrupt: OF_THREAD, ..LogOptions::default() };
         let mut known: HashMap<PathBuf, Option<Arc<Checkpoints>>> = HashMap::new();
         let mut checks = Vec::with_capacity(group.len());
         for target in group {

@@ -152,7 +152,7 @@ impl<'a> SegmentCheck<'a> {
         let span = self.segment.resume(walk, damage)?;
         self.pass_damage(&span)?;
         let malformed = span.unsupported().map_or_else(|| damage.malformed.clone(), |newer| newer.malformed);
-        let rule = if malformed.unsupported { Rule::UnsupportedBatch } else { Rule::DamagedBatch };
+        let rule = if malformed.is_damage() { Rule::DamagedBatch } else { Rule::UnsupportedBatch };
         let mut finding = Finding::malformed(rule, self.partition, &self.path, malformed)
             .at(span.start_position, span.end_position)
             .offsets(span.start_offset, span.end_offset.or(Some(self.segment.upper())));
@@ -204,7 +204,7 @@ impl<'a> SegmentCheck<'a> {
         }
         self.header(batch, walk)?;
         if header.is_control() || self.is_deep && header.count != Some(0) {
-            match records::check(*header, walk.bytes(batch)?, &mut self.buffer) {
+            match records::check_batch(batch, walk, &mut self.buffer)? {
                 Ok(control) => self.control(batch, control),
                 Err(wrong) => {
                     let finding = wrong
@@ -261,7 +261,7 @@ impl<'a> SegmentCheck<'a> {
         let is_zero = self.segment.log_file(SCAN_READ)?.is_zero(end, size)?;
         let rule = match is_zero {
             true => Rule::ZerosAfterEnd,
-            false if cut.malformed.unsupported => Rule::UnsupportedBatch,
+            false if !cut.malformed.is_damage() => Rule::UnsupportedBatch,
             false => Rule::TornTail,
         };
         let malformed = if is_zero {

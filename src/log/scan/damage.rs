@@ -43,7 +43,7 @@ impl Scan {
         if let Some(newer) = span.unsupported() {
             return Err(segment.corrupt(&newer));
         }
-        if damage.malformed.unsupported || self.filter.raises() {
+        if !damage.malformed.is_damage() || self.filter.raises() {
             return Err(segment.corrupt(&span.describe(damage)));
         }
         if let Some(uncommitted) = &mut self.uncommitted {
@@ -63,8 +63,8 @@ impl Scan {
         };
         let from = batch.header.base_offset;
         let malformed = batch.header.damage_or(malformed, walk.bytes(batch)?);
-        // a later version may be able to read it: this is not damage, and skipping it would lose records silently
-        if malformed.unsupported || self.filter.raises() {
+        // a later version or a higher limit may be able to read it: this is not damage, and skipping it would lose records silently
+        if !malformed.is_damage() || self.filter.raises() {
             return Err(malformed.at(segment.path(), batch.position, Some(from)));
         }
         self.damaged_ranges.push(DamagedRange::new(segment, rest_of(batch, from), &malformed));

@@ -191,7 +191,8 @@ impl Scan {
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) with [`OnDamage::Raise`]; and, whatever [`OnDamage`] is,
-    /// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat), [`Error::Io`](crate::Error::Io),
+    /// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat), [`Error::BatchTooLarge`](crate::Error::BatchTooLarge),
+    /// [`Error::Io`](crate::Error::Io),
     /// [`Error::LogChanged`](crate::Error::LogChanged) and [`Error::Interrupted`](crate::Error::Interrupted). An error ends the
     /// scan.
     pub fn next_step(&mut self) -> Result<Option<ScanStep>> {
@@ -391,7 +392,9 @@ impl Scan {
     /// As [`Scan::next_step`].
     pub(crate) fn open(&mut self, batch: Batch) -> Result<bool> {
         let Some(walk) = &mut self.cursor.walk else { return Ok(false) };
-        match Records::open(batch.header, walk.bytes(&batch)?, reusable(&mut self.buffer)) {
+        let max = walk.log.max_batch_bytes();
+        let bytes = walk.bytes(&batch)?;
+        match Records::open_up_to(max, batch.header, bytes, reusable(&mut self.buffer)) {
             Ok((mut records, payload)) => {
                 if !self.filter.options.check_crcs {
                     records.refuse_out_of_place();

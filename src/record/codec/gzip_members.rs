@@ -14,11 +14,11 @@ const IGNORED: usize = 18;
 /// ignored.
 ///
 /// *Source*: `java.util.zip.GZIPInputStream.readTrailer`.
-pub(super) fn decompress(bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed> {
+pub(super) fn decompress(bytes: &[u8], max_bytes: usize, output: &mut Vec<u8>) -> Result<(), Malformed> {
     let mut rest = bytes;
     loop {
         let mut member = GzDecoder::new(rest);
-        drain(Codec::Gzip, &mut member, output)?;
+        drain(Codec::Gzip, &mut member, max_bytes, output)?;
         rest = member.into_inner();
         if rest.len() <= IGNORED || !rest.starts_with(&MAGIC) {
             return Ok(());

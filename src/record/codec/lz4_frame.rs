@@ -9,9 +9,10 @@
 //! HC is the second byte of xxHash32 over FLG to the content size. Writers of v0 included the frame's magic in the hash, so HC is
 //! not checked for v0 (KAFKA-3160). Kafka: `Lz4BlockInputStream`, `Lz4BlockOutputStream`.
 
+use lz4_flex::block::DecompressError;
 use twox_hash::XxHash32;
 
-use super::{Codec, grow};
+use super::{Codec, grow, too_large};
 use crate::error::Malformed;
 
 const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
@@ -47,6 +48,7 @@ pub(super) fn compress(bytes: &[u8], output: &mut Vec<u8>) -> std::io::Result<()
 pub(super) fn decompress(
     bytes: &[u8],
     checksum_is_wrong: bool,
+    max_bytes: usize,
     output: &mut Vec<u8>,
 ) -> Result<(), Malformed> {
     let mut rest = bytes;
@@ -91,12 +93,18 @@ pub(super) fn decompress(
             return Err(Malformed::new("an LZ4 block with a valid checksum", "another checksum"));
         }
         if word & STORED == STORED {
-            grow(Codec::Lz4, output, size)?.copy_from_slice(data);
+            grow(Codec::Lz4, output, size, max_bytes)?.copy_from_slice(data);
         } else {
             let start = output.len();
-            let room = grow(Codec::Lz4, output, max_block_size)?;
-            let written = lz4_flex::block::decompress_into(data, room)
-                .map_err(|error| Malformed::new("an LZ4 block", error.to_string()))?;
+            // the last block may be smaller than what is left up to the limit
+            let left = max_block_size.min(max_bytes.saturating_sub(start));
+            let room = grow(Codec::Lz4, output, left, max_bytes)?;
+            let written = lz4_flex::block::decompress_into(data, room).map_err(|error| match error {
+                DecompressError::OutputTooSmall { expected, .. } if left < max_block_size => {
+                    too_large(Codec::Lz4, max_bytes, start.saturating_add(expected.max(left + 1)))
+                }
+                error => Malformed::new("an LZ4 block", error.to_string()),
+            })?;
             output.truncate(start + written);
         }
     }

@@ -34,10 +34,10 @@ pub(super) fn compress(bytes: &[u8], output: &mut Vec<u8>) -> std::io::Result<()
 }
 
 /// Appends the decompressed `bytes` to `output`.
-pub(super) fn decompress(bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed> {
+pub(super) fn decompress(bytes: &[u8], max_bytes: usize, output: &mut Vec<u8>) -> Result<(), Malformed> {
     let framed = bytes.len() >= HEADER && bytes.starts_with(&MAGIC);
     if !framed {
-        return block(bytes, output);
+        return block(bytes, max_bytes, output);
     }
     let mut rest = bytes;
     // up to three bytes after the last chunk are no length, and ignored
@@ -50,16 +50,16 @@ pub(super) fn decompress(bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malfo
         let chunk = length
             .and_then(|length| rest.get(4..)?.split_at_checked(length))
             .ok_or_else(|| Malformed::new("a whole snappy chunk", format!("{} bytes left", rest.len())))?;
-        block(chunk.0, output)?;
+        block(chunk.0, max_bytes, output)?;
         rest = chunk.1;
     }
     Ok(())
 }
 
-fn block(bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed> {
+fn block(bytes: &[u8], max_bytes: usize, output: &mut Vec<u8>) -> Result<(), Malformed> {
     let broken = |error: snap::Error| Malformed::new("a snappy block", error.to_string());
     let length = snap::raw::decompress_len(bytes).map_err(broken)?;
-    let room = grow(Codec::Snappy, output, length)?;
+    let room = grow(Codec::Snappy, output, length, max_bytes)?;
     snap::raw::Decoder::new().decompress(bytes, room).map_err(broken)?;
     Ok(())
 }

@@ -50,16 +50,21 @@ fn compress_with(
 }
 
 /// Appends the contents of the frames in `bytes` to `output`.
-pub(super) fn decompress(bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed> {
+pub(super) fn decompress(bytes: &[u8], max_bytes: usize, output: &mut Vec<u8>) -> Result<(), Malformed> {
     let mut context = CONTEXT.take().unwrap_or_else(DCtx::create);
-    let decompressed = decompress_with(&mut context, bytes, output);
+    let decompressed = decompress_with(&mut context, bytes, max_bytes, output);
     if context.sizeof() <= MAX_KEPT {
         CONTEXT.set(Some(context));
     }
     decompressed
 }
 
-fn decompress_with(context: &mut DCtx<'static>, bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed> {
+fn decompress_with(
+    context: &mut DCtx<'static>,
+    bytes: &[u8],
+    max_bytes: usize,
+    output: &mut Vec<u8>,
+) -> Result<(), Malformed> {
     let broken = |error: std::io::Error| stream_error(Codec::Zstd, &error);
     // the frame before may have ended with an error
     context
@@ -67,7 +72,7 @@ fn decompress_with(context: &mut DCtx<'static>, bytes: &[u8], output: &mut Vec<u
         .map_err(|code| broken(std::io::Error::other(get_error_name(code))))?;
     let mut decoder = Decoder::with_context(bytes, context);
     decoder.window_log_max(MAX_WINDOW_LOG).map_err(broken)?;
-    drain(Codec::Zstd, decoder, output)
+    drain(Codec::Zstd, decoder, max_bytes, output)
 }
 
 #[cfg(test)]
@@ -78,6 +83,7 @@ mod tests {
     use proptest::sample::Index;
 
     use super::*;
+    use crate::record::MAX_BATCH_BYTES;
 
     /// A frame of `length` bytes, with a window of 2^`window_log` bytes.
     fn frame(seed: u8, length: usize, window_log: u32) -> Vec<u8> {
@@ -118,10 +124,10 @@ mod tests {
         ) {
             for bytes in all {
                 let (mut reused, mut naive) = (Vec::new(), Vec::new());
-                let found = decompress(&bytes, &mut reused);
+                let found = decompress(&bytes, MAX_BATCH_BYTES, &mut reused);
                 let mut decoder = Decoder::with_buffer(&bytes[..]).unwrap();
                 decoder.window_log_max(MAX_WINDOW_LOG).unwrap();
-                prop_assert_eq!(found, drain(Codec::Zstd, decoder, &mut naive));
+                prop_assert_eq!(found, drain(Codec::Zstd, decoder, MAX_BATCH_BYTES, &mut naive));
                 prop_assert_eq!(reused, naive);
             }
         }
@@ -130,7 +136,7 @@ mod tests {
     #[test]
     fn a_large_window_is_not_kept_and_a_larger_one_refused() {
         let mut output = Vec::new();
-        decompress(&frame(1, 5000, 20), &mut output).unwrap();
+        decompress(&frame(1, 5000, 20), MAX_BATCH_BYTES, &mut output).unwrap();
         assert_eq!(output.len(), 5000);
         let is_kept = || {
             let context = CONTEXT.take();
@@ -139,9 +145,9 @@ mod tests {
             is_kept
         };
         assert!(is_kept());
-        decompress(&frame(1, 5000, 26), &mut output).unwrap();
+        decompress(&frame(1, 5000, 26), MAX_BATCH_BYTES, &mut output).unwrap();
         assert!(!is_kept());
-        let error = decompress(&frame(1, 5000, 28), &mut output).unwrap_err();
+        let error = decompress(&frame(1, 5000, 28), MAX_BATCH_BYTES, &mut output).unwrap_err();
         assert_eq!(error.expected, "a zstd stream", "{error:?}");
     }
 }

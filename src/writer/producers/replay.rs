@@ -99,6 +99,13 @@ impl Replayed {
                         continue;
                     }
                     match self.marker(&batch, &mut walk, &mut buffer)? {
+                        Err(malformed) if malformed.is_too_large() => {
+                            return Err(malformed.at(
+                                segment.path(),
+                                batch.position,
+                                Some(header.base_offset),
+                            ));
+                        }
                         Err(malformed) => walk.reject(&batch, before, malformed),
                         Ok(marker) => {
                             if is_wanted {

@@ -58,6 +58,7 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
         LiveSegments::new(bases).map_err(|error| Error::io(directory.path(), IoAction::WatchForks, error))?;
     let mut partition = Partition {
         config: options.config.clone(),
+        max_batch_bytes: options.max_batch_bytes,
         clock: options.clock,
         leader_epoch: plan.leader_epoch,
         epochs,

@@ -58,6 +58,7 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Pla
     let starting_at = checkpoint.and_then(|checkpoint| checkpoint.starting_at);
     let log_options = LogOptions {
         io: Io::Pread,
+        max_batch_bytes: options.max_batch_bytes,
         interrupt: options.interrupt,
         on_warning: options.on_warning,
         ..LogOptions::default()

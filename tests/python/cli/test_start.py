@@ -44,7 +44,7 @@ def test_dump_imports_what_it_needs_and_no_more(tmp_path: Path, script_environme
     assert {name for name in modules if name.startswith("cordwood.cli.")} == {
         *("cordwood.cli.commands", "cordwood.cli.declared", "cordwood.cli.direct", "cordwood.cli.dump"),
         *("cordwood.cli.exit_codes", "cordwood.cli.formats", "cordwood.cli.output", "cordwood.cli.path"),
-        *("cordwood.cli.progress", "cordwood.cli.run", "cordwood.cli.terminal"),
+        *("cordwood.cli.limits", "cordwood.cli.progress", "cordwood.cli.run", "cordwood.cli.terminal"),
     }
 
 

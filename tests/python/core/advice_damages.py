@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import corpus
-from batches import TRANSACTIONAL, Rec, batch, marker, name
+from batches import GZIP, TRANSACTIONAL, Rec, batch, marker, name
 
 import cordwood as cw
 from core.damage_steps import (
@@ -75,6 +76,11 @@ def in_corpus(code: str, case: str, **fields: object) -> Case:
     )
 
 
+def write_large(log: Path) -> None:
+    """Add a batch that expands to more than the default of `max_batch_bytes`."""
+    log.write_bytes(rows(0, 3) + batch(3, [Rec(bytes(1 << 27))], codec=GZIP))
+
+
 LOST_OFFSETS = "from another replica"
 CASES = [
     in_corpus("damaged_batch", "flip-record"),
@@ -83,6 +89,15 @@ CASES = [
         generated(rows(0, 3), batch(3, [], codec=5, payload=b"x", count=2, last_offset_delta=1)),
         nothing,
         says="newer version",
+        do=nothing,
+        stays=True,
+        is_deep=True,
+    ),
+    Case(
+        "batch_too_large",
+        generated(rows(0, 3)),
+        lambda place: write_large(place.path / name(0)),
+        says="not damage",
         do=nothing,
         stays=True,
         is_deep=True,

@@ -13,7 +13,7 @@ from typing import Any
 
 import corpus
 import pytest
-from batches import Rec, batch, write_partition
+from batches import GZIP, Rec, batch, write_partition
 
 import cordwood as cw
 from cordwood import errors
@@ -41,6 +41,11 @@ def damaged(_: Path) -> None:
 
 def unsupported(path: Path) -> None:
     cw.Log(write_partition(path / "new-0", [(0, [batch(0, [Rec(b"a")], codec=6), GOOD])])).scan().to_arrow()
+
+
+def too_large(path: Path) -> None:
+    log = write_partition(path / "large-0", [(0, [GOOD, batch(1, [Rec(b"x" * 2000)], codec=GZIP)])])
+    cw.Log(log, max_batch_bytes=1000).scan(on_damage="skip").to_arrow()
 
 
 def changed(path: Path) -> None:
@@ -189,6 +194,11 @@ CASES = [
         cw.UnsupportedFormatError,
         unsupported,
         attributes=PLACED | {"code": "unsupported_format", "position": 0, "offset": 0},
+    ),
+    Case(
+        cw.BatchTooLargeError,
+        too_large,
+        attributes=PLACED | {"code": "batch_too_large", "position": len(GOOD), "offset": 1, "advice": ...},
     ),
     Case(cw.LogChangedError, changed, attributes=PLACED | {"code": "log_changed", "advice": ...}),
     Case(

@@ -107,6 +107,7 @@ def test_errors_pickle_with_all_attributes() -> None:
 def test_the_base_classes_of_the_errors() -> None:
     for error in (
         cw.CorruptLogError,
+        cw.BatchTooLargeError,
         cw.OffsetOutOfRangeError,
         cw.UnsupportedFormatError,
         cw.LogChangedError,

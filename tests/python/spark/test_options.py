@@ -53,6 +53,7 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("maxPartitionBytes", {"maxPartitionBytes": "lots"}),
     ("maxBatchRows", {"maxBatchRows": 0}),
     ("maxBatchBytes", {"maxBatchBytes": 0}),
+    ("maxLogBatchBytes", {"maxLogBatchBytes": 0}),
     ("includeHeaders", {"includeHeaders": "perhaps"}),
     ("failOnDataLoss", {"failOnDataLoss": "perhaps"}),
     ("mode", {"mode": "CAREFUL"}),
@@ -200,6 +201,7 @@ def test_options_survive_a_conversion_to_strings() -> None:
         "mode": "permissive",
         "maxBatchRows": "10",
         "maxBatchBytes": "11",
+        "maxLogBatchBytes": "12",
         "io": "mmap",
         "table": "records",
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cordwood::Log;
+use cordwood::plan::LogAccess;
 use cordwood::types::Io;
 
 use crate::support::batches::{BatchV2, Built, Rec};
@@ -44,15 +45,15 @@ fn an_unchanged_log_is_opened_once() {
     let (logs, folder) = (cache(), folder());
     let dir = write(folder.path(), "a-0", 5, "old");
     for refresh in [true, false, true, true, false] {
-        let log = logs.open(&dir, Io::Pread, refresh).unwrap();
+        let log = logs.open(&dir, LogAccess::of(Io::Pread), refresh).unwrap();
         assert_eq!((log.log_end_offset().unwrap(), logs.opened()), (5, 1));
     }
     // other names of the same directory
     for other in [folder.path().join("./a-0"), folder.path().join("a-0/"), folder.path().join("a-0/../a-0")] {
-        logs.open(&other, Io::Pread, true).unwrap();
+        logs.open(&other, LogAccess::of(Io::Pread), true).unwrap();
     }
     assert_eq!(logs.opened(), 1);
-    logs.open(&dir, Io::Mmap, true).unwrap();
+    logs.open(&dir, LogAccess::of(Io::Mmap), true).unwrap();
     assert_eq!(logs.opened(), 2, "one for each kind of access");
 }
 
@@ -60,11 +61,11 @@ fn an_unchanged_log_is_opened_once() {
 fn a_log_grows_when_it_is_refreshed() {
     let (logs, folder) = (cache(), folder());
     let dir = write(folder.path(), "a-0", 5, "old");
-    let first = logs.open(&dir, Io::Pread, true).unwrap();
+    let first = logs.open(&dir, LogAccess::of(Io::Pread), true).unwrap();
     append(&dir, 5, "new");
-    assert_eq!(logs.open(&dir, Io::Pread, false).unwrap().log_end_offset().unwrap(), 5);
-    assert_eq!(logs.open(&dir, Io::Pread, true).unwrap().log_end_offset().unwrap(), 6);
-    assert_eq!(logs.open(&dir, Io::Pread, false).unwrap().log_end_offset().unwrap(), 6);
+    assert_eq!(logs.open(&dir, LogAccess::of(Io::Pread), false).unwrap().log_end_offset().unwrap(), 5);
+    assert_eq!(logs.open(&dir, LogAccess::of(Io::Pread), true).unwrap().log_end_offset().unwrap(), 6);
+    assert_eq!(logs.open(&dir, LogAccess::of(Io::Pread), false).unwrap().log_end_offset().unwrap(), 6);
     assert_eq!((first.log_end_offset().unwrap(), logs.opened()), (5, 1));
 }
 
@@ -72,13 +73,13 @@ fn a_log_grows_when_it_is_refreshed() {
 fn a_replaced_directory_is_opened_again_when_it_is_refreshed() {
     let (logs, folder) = (cache(), folder());
     let dir = write(folder.path(), "a-0", 5, "old");
-    logs.open(&dir, Io::Pread, true).unwrap();
+    logs.open(&dir, LogAccess::of(Io::Pread), true).unwrap();
     for round in 0..5 {
         let value = format!("round {round}");
         replace(folder.path(), "a-0", round, &value);
-        let log = logs.open(&dir, Io::Pread, true).unwrap();
+        let log = logs.open(&dir, LogAccess::of(Io::Pread), true).unwrap();
         assert_eq!(values(&log), vec![value; round as usize]);
-        assert_eq!(values(&logs.open(&dir, Io::Pread, false).unwrap()), values(&log));
+        assert_eq!(values(&logs.open(&dir, LogAccess::of(Io::Pread), false).unwrap()), values(&log));
     }
     assert_eq!(logs.opened(), 6);
 }
@@ -88,17 +89,17 @@ fn a_missing_log_is_an_error_until_it_exists() {
     let (logs, folder) = (cache(), folder());
     let dir = folder.path().join("a-0");
     for refresh in [true, false] {
-        logs.open(&dir, Io::Pread, refresh).unwrap_err();
+        logs.open(&dir, LogAccess::of(Io::Pread), refresh).unwrap_err();
     }
     write(folder.path(), "a-0", 2, "new");
     for refresh in [false, true] {
-        assert_eq!(values(&logs.open(&dir, Io::Pread, refresh).unwrap()), ["new", "new"]);
+        assert_eq!(values(&logs.open(&dir, LogAccess::of(Io::Pread), refresh).unwrap()), ["new", "new"]);
     }
     fs::remove_dir_all(&dir).unwrap();
     // open files keep their content; a refresh notices
-    assert_eq!(values(&logs.open(&dir, Io::Pread, false).unwrap()).len(), 2);
+    assert_eq!(values(&logs.open(&dir, LogAccess::of(Io::Pread), false).unwrap()).len(), 2);
     for refresh in [true, false] {
-        logs.open(&dir, Io::Pread, refresh).unwrap_err();
+        logs.open(&dir, LogAccess::of(Io::Pread), refresh).unwrap_err();
     }
 }
 
@@ -110,15 +111,15 @@ fn the_number_of_open_logs_is_bounded() {
     let dirs: Vec<PathBuf> =
         (0..MOST as usize + 6).map(|number| write(folder.path(), &format!("a-{number}"), 1, "x")).collect();
     for dir in &dirs {
-        logs.open(dir, Io::Pread, true).unwrap();
+        logs.open(dir, LogAccess::of(Io::Pread), true).unwrap();
         // the first one is used all the time
-        logs.open(&dirs[0], Io::Pread, false).unwrap();
+        logs.open(&dirs[0], LogAccess::of(Io::Pread), false).unwrap();
     }
     assert_eq!(logs.opened(), MOST + 6);
-    logs.open(&dirs[0], Io::Pread, true).unwrap();
-    dirs.iter().skip(7).for_each(|dir| drop(logs.open(dir, Io::Pread, true).unwrap()));
+    logs.open(&dirs[0], LogAccess::of(Io::Pread), true).unwrap();
+    dirs.iter().skip(7).for_each(|dir| drop(logs.open(dir, LogAccess::of(Io::Pread), true).unwrap()));
     assert_eq!(logs.opened(), MOST + 6, "still open");
-    logs.open(&dirs[1], Io::Pread, false).unwrap();
+    logs.open(&dirs[1], LogAccess::of(Io::Pread), false).unwrap();
     assert_eq!(logs.opened(), MOST + 7, "dropped before");
     let open = fs::read_dir("/proc/self/fd").unwrap().filter_map(Result::ok);
     let open = open.filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -144,7 +145,8 @@ fn threads_share_the_cache_while_logs_change() {
                     let mut last = [0; 3];
                     while !is_done.load(Ordering::Relaxed) || opened == 0 {
                         let which = (opened + thread) % 3;
-                        let log = logs.open(&folder.join(names[which]), Io::Pread, opened % 2 == 0);
+                        let log =
+                            logs.open(&folder.join(names[which]), LogAccess::of(Io::Pread), opened % 2 == 0);
                         // a directory is missing for a moment when it is replaced
                         let Ok(log) = log else { continue };
                         opened += 1;
@@ -176,7 +178,7 @@ fn threads_share_the_cache_while_logs_change() {
         is_done.store(true, Ordering::Relaxed);
         assert!(readers.into_iter().all(|reader| reader.join().unwrap() > 0));
     });
-    let log = logs.open(&folder.path().join("a-2"), Io::Pread, true).unwrap();
+    let log = logs.open(&folder.path().join("a-2"), LogAccess::of(Io::Pread), true).unwrap();
     assert_eq!(values(&log), vec!["59"; 3]);
 }
 

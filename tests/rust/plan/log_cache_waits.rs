@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use cordwood::log::OnDamage;
-use cordwood::plan::LogCache;
+use cordwood::plan::{LogAccess, LogCache};
 use cordwood::types::{Interrupt, Io};
 use cordwood::{Log, LogOptions};
 
@@ -48,14 +48,14 @@ fn a_log_that_opens_slowly_does_not_delay_another_one() {
     std::fs::write(slow.path().join("log-start-offset-checkpoint"), "0\n1\na 0 2\n").unwrap();
     let quick_dir = write(quick.path(), "b-0", 3);
     let old_dir = write(quick.path(), "c-0", 4);
-    logs.open(&old_dir, Io::Pread, true).unwrap();
+    logs.open(&old_dir, LogAccess::of(Io::Pread), true).unwrap();
     std::thread::scope(|scope| {
         let (opening, is_opening) = channel();
         let (go_on, may_go_on) = channel();
         let logs = &logs;
         let slow = scope.spawn(move || {
             SLOW.set(Some((opening, may_go_on)));
-            offsets(&logs.open(&slow_dir, Io::Pread, true).unwrap())
+            offsets(&logs.open(&slow_dir, LogAccess::of(Io::Pread), true).unwrap())
         });
         is_opening.recv().unwrap();
         let (sender, opened) = channel();
@@ -63,7 +63,7 @@ fn a_log_that_opens_slowly_does_not_delay_another_one() {
             for (dir, refresh) in
                 [(&quick_dir, true), (&old_dir, true), (&old_dir, false), (&quick_dir, false)]
             {
-                let _ = sender.send(offsets(&logs.open(dir, Io::Pread, refresh).unwrap()));
+                let _ = sender.send(offsets(&logs.open(dir, LogAccess::of(Io::Pread), refresh).unwrap()));
             }
         });
         // with a cache that waits, the test fails and does not hang
@@ -94,8 +94,8 @@ fn a_cleared_cache_has_no_open_file_and_opens_logs_again() {
         let dirs: Vec<PathBuf> = (0..5).map(|number| write(&root, &format!("a-{number}"), 3)).collect();
         for round in 1..4 {
             for dir in &dirs {
-                assert_eq!(offsets(&logs.open(dir, io, true).unwrap()), [0, 1, 2]);
-                logs.open(dir, io, false).unwrap();
+                assert_eq!(offsets(&logs.open(dir, LogAccess::of(io), true).unwrap()), [0, 1, 2]);
+                logs.open(dir, LogAccess::of(io), false).unwrap();
             }
             assert_eq!(logs.opened(), round * 5);
             assert!(files_in_use(&root) >= 5, "{} files", files_in_use(&root));
@@ -113,11 +113,11 @@ fn a_log_that_is_used_survives_a_clear() {
         let (logs, folder) = (cache(), folder());
         let root = folder.path().canonicalize().unwrap();
         let dir = write(&root, "a-0", 3);
-        let log = logs.open(&dir, io, true).unwrap();
+        let log = logs.open(&dir, LogAccess::of(io), true).unwrap();
         logs.clear();
         assert_eq!(offsets(&log), [0, 1, 2]);
         assert_eq!(log.refresh().unwrap().log_end_offset().unwrap(), 3);
-        assert_eq!(offsets(&logs.open(&dir, io, false).unwrap()), [0, 1, 2]);
+        assert_eq!(offsets(&logs.open(&dir, LogAccess::of(io), false).unwrap()), [0, 1, 2]);
         assert_eq!(logs.opened(), 2);
         // the files of the removed directory stay open
         std::fs::remove_dir_all(&dir).unwrap();

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::support::fixed_seed;
 
 /// Every option with texts that it accepts. Offsets are all of the same partitions.
-const ACCEPTED: [(&str, &[&str]); 33] = [
+const ACCEPTED: [(&str, &[&str]); 34] = [
     ("path", &["data", "/a b/ü", "file:/data", "[x]*?"]),
     ("paths", &[r#"["a", "b\n\"c\""]"#, "[]"]),
     ("subscribe", &["orders", " a , b.c-d_e "]),
@@ -48,6 +48,7 @@ const ACCEPTED: [(&str, &[&str]); 33] = [
     ("mode", &["failfast", "DROPMALFORMED", "Permissive"]),
     ("maxBatchRows", &["1", "20000"]),
     ("maxBatchBytes", &["1", "8388608"]),
+    ("maxLogBatchBytes", &["1", "134217728"]),
     ("checkCrc", &["true", "false"]),
     ("kafka.check.crcs", &["true", "False"]),
     ("io", &["auto", "mmap", "pread"]),

@@ -5,8 +5,8 @@ use std::fs;
 
 use cordwood::Error;
 use cordwood::record::{
-    Analyzed, BatchBuilder, BatchHeader, BatchOptions, Codec, NewRecord, Origin, Validation, analyze,
-    stamp_log_append_time,
+    Analyzed, BatchBuilder, BatchHeader, BatchOptions, Codec, MAX_BATCH_BYTES, NewRecord, Origin, Validation,
+    analyze, stamp_log_append_time,
 };
 use cordwood::types::TimestampType;
 use proptest::prelude::*;
@@ -22,6 +22,7 @@ const NOW: i64 = 1_700_000_000_000;
 fn leader() -> Validation {
     Validation {
         origin: Origin::Leader,
+        max_batch_bytes: MAX_BATCH_BYTES,
         max_message_bytes: 1_048_588,
         timestamp_type: TimestampType::CreateTime,
         before_max_ms: i64::MAX,

@@ -36,6 +36,7 @@ _SAME_ROWS = (
     "maxRecordsPerPartition",
     "maxBatchRows",
     "maxBatchBytes",
+    "maxLogBatchBytes",
     "io",
 )
 

@@ -1,6 +1,7 @@
 //! `verify`: a file for each behaviour.
 
 mod advice;
+mod batch_limits;
 mod corpus;
 mod flips;
 mod forgotten_producers;
