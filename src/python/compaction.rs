@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use super::arguments::{self, Defaulted, LEFT_OUT, optional, positive, wrong_type};
-use super::config::config_or_topics;
+use super::config::TopicConfig;
 use super::log::PyLog;
 use super::value_class::{value_class, wrapped};
 use crate::cleaner::{CompactedSegment, Compaction, CompactionOptions, plan_compaction as plan};
@@ -70,7 +70,7 @@ pub(super) fn plan_compaction(
     threads: Defaulted<'_, '_>,
 ) -> PyResult<PyCompaction> {
     let log = log.cast::<PyLog>().map_err(|_| wrong_type("log", "a Log", log))?;
-    let config = config_or_topics(py, config, log.get().handle().path())?;
+    let config = TopicConfig::of(py, config, log.get().handle().path())?.config;
     let options = options_of(now, dedupe_buffer_bytes, threads)?;
     log.get().read(py, |log| plan(&log, &config, &options)).map(Into::into)
 }
