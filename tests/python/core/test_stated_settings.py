@@ -21,6 +21,7 @@ from cordwood.config import stated_names
 DAYS_7 = 7 * 86_400_000
 PROFILES = GOLDEN / "12-compacted" / "profiles-0"
 PAYMENTS = GOLDEN / "11-transactions" / "payments-0"
+INTACT = GOLDEN / "01-small" / "tickets-0"
 SWAPPED = GOLDEN / "damaged" / "batches-swapped" / "tickets-0"
 NOBODYS = "Kafka's defaults, not this topic's settings; a broker's server.properties may say otherwise"
 
@@ -262,7 +263,7 @@ def test_other_settings_do_not_hide_the_interval_of_the_indexes(tmp_path: Path) 
         done = commands.cordwood("verify", path, "--as-kafka", "--unclean", *options)
         assert done.returncode == 1
         assert b"index.interval.bytes 512, as the indexes show" in done.stdout
-        shown = commands.cordwood("reindex", path, *options).stdout
+        shown = commands.cordwood("reindex", INTACT, *options).stdout
         assert b"index.interval.bytes 512, as the indexes show" in shown, options
     file = server_properties(tmp_path, "log.index.interval.bytes=4096")
     for options in (("--set", "index.interval.bytes=4096"), ("--properties", file)):
@@ -274,7 +275,7 @@ def test_other_settings_do_not_hide_the_interval_of_the_topic(tmp_path: Path) ->
     cluster = Cluster(tmp_path / "data", "tickets")
     cluster.set(TOPIC, "tickets", index_interval_bytes="1024")
     path = cluster.path / "tickets-0"
-    shutil.copytree(SWAPPED, path, ignore=shutil.ignore_patterns("partition.metadata"))
+    shutil.copytree(INTACT, path, ignore=shutil.ignore_patterns("partition.metadata"))
     file = server_properties(tmp_path, "log.index.interval.bytes=2048", "log.index.size.max.bytes=1048576")
     for options in ((), ("--set", "segment.index.bytes=1048576"), ("--properties", file)):
         for command in (("verify", "--as-kafka", "--unclean"), ("reindex",)):
