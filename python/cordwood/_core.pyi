@@ -212,15 +212,16 @@ __all__ = [
     "_Unflushed",
     "_Zone",
     "__version__",
+    "_data_directory_entry",
     "_decode_batches",
     "_has_segments",
+    "_is_in_data_directory",
     "_is_segment_file",
     "_is_topic",
     "_local_path",
     "_log_config_checked",
     "_log_config_from_properties",
     "_log_config_of_topic",
-    "_log_config_states_policy",
     "_log_config_to_properties",
     "_logs_opened",
     "_nearest",
@@ -268,6 +269,17 @@ def _is_topic(name: str) -> bool:
 def _partition_parts(name: str) -> tuple[str, int, Literal["live", "delete", "future", "stray"]] | None:
     """Return topic, partition and state in the name of a partition directory; `None` for any other name."""
 
+def _is_in_data_directory(path: FilePath) -> bool:
+    """Return whether a partition directory is in a Kafka data directory."""
+
+def _data_directory_entry(
+    name: str, is_directory: bool
+) -> Literal["live", "delete", "future", "stray", "known", "foreign"]:
+    """Return what an entry of a data directory is, by its name: the state of a partition, or `known`, or `foreign`.
+
+    A file or folder of a broker or of cordwood is known. A broker does not start with a foreign folder.
+    """
+
 def _offsets_in_words(start_offset: int, end_offset: int | None, /) -> str:
     """Return offsets as every message writes them: `offset 5`, `offsets 5 to 9`, `offset 5 and after`, `no offset`."""
 
@@ -280,19 +292,15 @@ def _nearest(name: str, known: Sequence[str], letters: int = 3) -> str | None:
 def _log_config_from_properties(
     properties: dict[str, str], kind: PropertySource | None = None, overrides: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return the fields of a `LogConfig` from the properties of a broker or a topic, and overrides of a topic."""
-
-def _log_config_states_policy(
-    properties: dict[str, str], kind: PropertySource | None, overrides: dict[str, str]
-) -> bool:
-    """Return whether these properties have a `cleanup.policy`."""
+    """Return the fields of a `LogConfig` that the properties of a broker or a topic, or overrides of a topic, have."""
 
 def _log_config_of_topic(
     path: FilePath, metadata: FilePath | None, file: dict[str, str], overrides: dict[str, str]
-) -> dict[str, Any] | None:
-    """Return the fields of a `LogConfig` from the metadata of a partition's topic; `None` if they are not known.
+) -> tuple[dict[str, Any], dict[str, str]] | None:
+    """Return the stated fields of a `LogConfig` of a partition's topic, and the source of each setting by its name.
 
-    *file*: the properties of a broker, below those of the metadata, or of a topic, above them.
+    `None` if the metadata is not there, or does not have the topic. *file*: the properties of a broker, below those of
+    the metadata, or of a topic, above them. The sources are `override`, `topic`, `broker`, `file` and `default`.
     """
 
 def _log_config_checked(fields: dict[str, object]) -> dict[str, Any]:

@@ -1,14 +1,8 @@
-"""Types of settings that are defined in Python: enumerations of Kafka, and a default."""
+"""Enumerations of Kafka that are defined in Python."""
 
 from enum import IntEnum
 
-__all__ = ["DefaultPolicy", "TimestampType"]
-
-
-class DefaultPolicy(str):
-    """The default of `LogConfig.cleanup_policy`: nobody has said that it is the policy of the log. Copies keep it."""
-
-    __slots__ = ()
+__all__ = ["TimestampType"]
 
 
 class TimestampType(IntEnum):

@@ -13,15 +13,18 @@
 
 mod properties;
 mod settings;
+mod stated;
 mod suggestions;
 mod value;
 
-#[cfg(any(feature = "inspect", feature = "python"))]
-pub(crate) use properties::CLEANUP_POLICY;
+#[cfg(feature = "inspect")]
+pub(crate) use properties::INDEX_INTERVAL;
 pub use properties::PropertySource;
+pub(crate) use properties::{CLEANUP_POLICY, RETENTION_MS};
 #[cfg(feature = "python")]
 pub(crate) use settings::TIMESTAMP_TYPES;
 pub use settings::{Setting, Synonym, settings};
+pub use stated::StatedSettings;
 pub(crate) use suggestions::suggestion;
 #[cfg(feature = "plan")]
 pub(crate) use suggestions::{nearest, nearest_within};
@@ -112,9 +115,10 @@ pub struct LogConfig {
     pub min_cleanable_dirty_ratio: f64,
     /// What happens to old records; default `delete`.
     pub cleanup_policy: CleanupPolicy,
-    /// Whether `cleanup_policy` is known to be that of this log, and not only the default; default false. If it is not, retention
-    /// refuses a log that shows compaction. Properties with a policy, and a topic's metadata, set it.
-    pub states_cleanup_policy: bool,
+    /// The settings that are known to be those of this log although they equal Kafka's defaults; default none. Properties and a
+    /// topic's metadata set them. Retention refuses a policy or a limit that nobody has stated where it may be wrong:
+    /// [`retention::plan`](crate::log::retention::plan). [`LogConfig::states`] also counts values that are not the defaults.
+    pub stated: StatedSettings,
     /// Time for which a deleted segment's files keep their `.deleted` names, ms: ≥ 0; default 1 minute.
     pub file_delete_delay_ms: i64,
     /// How batches are compressed; default `producer`.
@@ -140,7 +144,7 @@ pub struct LogConfig {
     pub unclean_leader_election_enable: bool,
 }
 
-/// Whether all settings are equal. Whether a policy is only the default is no setting.
+/// Whether all settings are equal. Which of them are stated is no setting.
 impl PartialEq for LogConfig {
     fn eq(&self, other: &Self) -> bool {
         settings().all(|setting| setting.value(self) == setting.value(other))
@@ -166,7 +170,7 @@ impl Default for LogConfig {
             max_compaction_lag_ms: i64::MAX,
             min_cleanable_dirty_ratio: 0.5,
             cleanup_policy: CleanupPolicy { delete: true, compact: false },
-            states_cleanup_policy: false,
+            stated: StatedSettings::default(),
             file_delete_delay_ms: 60_000,
             compression_type: CompressionType::Producer,
             compression_gzip_level: -1,

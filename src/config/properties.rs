@@ -28,6 +28,11 @@ impl PropertySource {
 
 /// The name of [`LogConfig::cleanup_policy`].
 pub(crate) const CLEANUP_POLICY: &str = "cleanup.policy";
+/// The name of [`LogConfig::retention_ms`].
+pub(crate) const RETENTION_MS: &str = "retention.ms";
+/// The name of [`LogConfig::index_interval_bytes`].
+#[cfg(feature = "inspect")]
+pub(crate) const INDEX_INTERVAL: &str = "index.interval.bytes";
 const SEGMENT_BYTES: &str = "segment.bytes";
 /// The name of a segment size below [`MIN_SEGMENT_BYTES`], for topics only. It takes precedence over `segment.bytes`.
 const INTERNAL_SEGMENT_BYTES: &str = "internal.segment.bytes";
@@ -114,20 +119,18 @@ impl LogConfig {
             SEGMENT_BYTES if is_small(text) => (INTERNAL_SEGMENT_BYTES.to_owned(), text.clone()),
             _ => (name.clone(), text.clone()),
         });
-        let config = Self::from_broker(broker)?.with_overrides(&stored.collect())?;
-        Ok(Self { states_cleanup_policy: true, ..config.with_overrides(overrides)? })
+        Self::from_broker(broker)?.with_overrides(&stored.collect())?.with_overrides(overrides)
     }
 
     /// All settings under their topic names. [`LogConfig::from_properties`] returns the same settings for them.
     pub fn to_properties(&self) -> BTreeMap<String, String> {
-        settings()
-            .map(|setting| {
-                let is_small =
-                    setting.name == SEGMENT_BYTES && i64::from(self.segment_bytes) < MIN_SEGMENT_BYTES;
-                let name = if is_small { INTERNAL_SEGMENT_BYTES } else { setting.name };
-                (name.to_owned(), setting.text(self))
-            })
-            .collect()
+        self.properties_of(|_| true)
+    }
+
+    /// The name of a setting in properties with its value.
+    pub(super) fn property_name(&self, setting: &Setting) -> &'static str {
+        let is_small = setting.name == SEGMENT_BYTES && i64::from(self.segment_bytes) < MIN_SEGMENT_BYTES;
+        if is_small { INTERNAL_SEGMENT_BYTES } else { setting.name }
     }
 
     fn from_broker(properties: &BTreeMap<String, String>) -> Result<Self> {
@@ -152,7 +155,7 @@ impl LogConfig {
         if !setting.allowed.admits(value) || setting.store(self, value).is_none() {
             return Err(refused(name, setting.allowed.to_string(), text));
         }
-        self.states_cleanup_policy |= setting.name == CLEANUP_POLICY;
+        self.stated.add(setting.name);
         Ok(())
     }
 
@@ -169,13 +172,22 @@ impl LogConfig {
     }
 }
 
+#[cfg(feature = "inspect")]
+impl Setting {
+    /// Whether a topic's properties have it.
+    pub(crate) fn is_in_topic(&self, properties: &BTreeMap<String, String>) -> bool {
+        properties.contains_key(self.name)
+            || self.name == SEGMENT_BYTES && properties.contains_key(INTERNAL_SEGMENT_BYTES)
+    }
+}
+
 /// The value in the setting's unit. A broker reads any negative retention time as −1, and refuses 0.
 fn in_units(setting: &Setting, synonym: Synonym, text: &str, value: Value) -> Result<Value> {
     let Value::Integer(number) = value else { return Ok(value) };
     let number = number.saturating_mul(synonym.factor);
     match (setting.name, number) {
-        ("retention.ms", 0) => Err(refused(synonym.name, "1 or more, or -1 for no limit", text)),
-        ("retention.ms", ..0) => Ok(Value::Integer(-1)),
+        (RETENTION_MS, 0) => Err(refused(synonym.name, "1 or more, or -1 for no limit", text)),
+        (RETENTION_MS, ..0) => Ok(Value::Integer(-1)),
         _ => Ok(Value::Integer(number)),
     }
 }

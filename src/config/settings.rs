@@ -121,7 +121,10 @@ const COMPRESSION_TYPES: [CompressionType; 6] = [
     CompressionType::Producer,
 ];
 
-static SETTINGS: [Setting; 26] = [
+/// The number of settings.
+pub(super) const COUNT: usize = 26;
+
+static SETTINGS: [Setting; COUNT] = [
     // below 1 MiB it is `internal.segment.bytes` in properties; 14 is the lowest limit of any Kafka version
     integer!("segment.bytes", segment_bytes, int(14, INT), [synonym("log.segment.bytes")]),
     integer!("segment.ms", segment_ms, at_least(1), [synonym("log.roll.ms"), hours("log.roll.hours", 1)]),

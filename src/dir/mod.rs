@@ -1,6 +1,7 @@
 //! A broker's data directory and its partitions. Kafka: `LogManager`, read side.
 
 mod classify;
+mod entries;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,9 @@ use std::sync::Arc;
 pub use classify::{PathInfo, PathKind, classify};
 #[cfg(feature = "plan")]
 pub(crate) use classify::{has_segments, live_partition};
+#[cfg(feature = "inspect")]
+pub(crate) use entries::BOOTSTRAP;
+pub use entries::DirectoryEntry;
 
 use crate::error::{Error, NotFound, Result};
 use crate::fs::names::{PartitionName, PartitionState};

@@ -1,8 +1,9 @@
 //! Which segments of a log have expired, as a plan that changes nothing. Kafka: `UnifiedLog.deleteOldSegments`.
 
 use super::Log;
-use crate::config::LogConfig;
+use crate::config::{CLEANUP_POLICY, LogConfig, RETENTION_MS};
 use crate::error::{Error, Result};
+use crate::state::data_directory::DataDirectory;
 
 /// The segments that retention would delete.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -26,14 +27,16 @@ pub struct RetentionPlan {
 /// timestamp. An empty last segment stays.
 ///
 /// # Errors
-/// [`Error::Config`] if the policy is only the default, and the log shows compaction; [`Error::Io`]; [`Error::Corrupt`] if a segment's times
-/// have to be read and are damaged.
+/// [`Error::Config`] if nobody has stated the policy ([`LogConfig::states`]), and the log shows compaction; or if nobody has stated
+/// `retention.ms`, and the log is in a Kafka data directory: there, Kafka's default is not the owner's limit. [`Error::Io`];
+/// [`Error::Corrupt`] if a segment's times have to be read and are damaged.
 ///
 /// # Source
 /// Kafka: `deleteLogStartOffsetBreachedSegments`, `deleteRetentionSizeBreachedSegments`,
 /// `deleteRetentionMsBreachedSegments`.
 pub fn plan(log: &Log, config: &LogConfig, now: i64) -> Result<RetentionPlan> {
     ensure_policy(log, config)?;
+    ensure_limit(log, config)?;
     let segments: Vec<_> = log.segments().iter().collect();
     let start = log.log_start_offset();
     let passed = segments.iter().skip(1).take_while(|next| next.base_offset() <= start).count();
@@ -77,10 +80,28 @@ pub fn plan(log: &Log, config: &LogConfig, now: i64) -> Result<RetentionPlan> {
 
 /// Fails if the policy is a default that the log contradicts: the records of a compacted log are not deleted by age.
 fn ensure_policy(log: &Log, config: &LogConfig) -> Result<()> {
-    if config.states_cleanup_policy || config.cleanup_policy.compact || !log.is_compacted()? {
+    if config.states(CLEANUP_POLICY) || config.cleanup_policy.compact || !log.is_compacted()? {
         return Ok(());
     }
     let expected = "the policy of this log, because it shows compaction: delete, compact or \"compact,delete\" \
                     (delete, the default, would delete its oldest records)";
-    Err(Error::config("cleanup.policy", expected, format!("none, for {}", log.path().display())))
+    Err(Error::config(CLEANUP_POLICY, expected, format!("none, for {}", log.path().display())))
+}
+
+/// Fails if the limit is a default, and the log is a broker's: its topic has its own limit, or the broker's file has one, which is in
+/// no metadata.
+fn ensure_limit(log: &Log, config: &LogConfig) -> Result<()> {
+    let deletes_by_time = config.cleanup_policy.delete && config.retention_ms >= 0;
+    if !deletes_by_time || config.states(RETENTION_MS) || DataDirectory::around(log.directory())?.is_none() {
+        return Ok(());
+    }
+    let expected = "a limit that somebody has stated, because the log is in a Kafka data directory: -1 for none \
+                    (a broker's server.properties, which is in no metadata, may have it: give it with --properties, or as properties \
+                    of LogConfig.from_metadata)";
+    let found = format!(
+        "only Kafka's defaults, not this topic's settings ({} ms), for {}",
+        config.retention_ms,
+        log.path().display()
+    );
+    Err(Error::config(RETENTION_MS, expected, found))
 }

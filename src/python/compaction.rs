@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use super::arguments::{Defaulted, LEFT_OUT, optional, optional_time, positive, wrong_type};
-use super::config::config_or_topics;
+use super::config::TopicConfig;
 use super::log::PyLog;
 use super::value_class::{value_class, wrapped};
 use crate::cleaner::{CompactedSegment, Compaction, CompactionOptions, plan_compaction as plan};
@@ -73,7 +73,7 @@ pub(super) fn plan_compaction(
     tz: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyCompaction> {
     let log = log.cast::<PyLog>().map_err(|_| wrong_type("log", "a Log", log))?;
-    let config = config_or_topics(py, config, log.get().handle().path())?;
+    let config = TopicConfig::of(py, config, log.get().handle().path())?.config;
     let options = options_of(now, tz, dedupe_buffer_bytes, threads)?;
     log.get().read(py, |log| plan(&log, &config, &options)).map(Into::into)
 }

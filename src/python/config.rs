@@ -1,6 +1,6 @@
 //! Conversions of `LogConfig`: the class is in Python, the table of settings in the core.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use pyo3::exceptions::PyTypeError;
@@ -12,27 +12,55 @@ use super::enter::{SIGNALS, WARNINGS, enter};
 use super::error;
 use super::record::{timestamp_type, timestamp_types};
 use crate::config::{
-    Allowed, CLEANUP_POLICY, LogConfig, PropertySource, Setting, TIMESTAMP_TYPES, Value, settings,
+    Allowed, CLEANUP_POLICY, LogConfig, PropertySource, RETENTION_MS, Setting, StatedSettings,
+    TIMESTAMP_TYPES, Value, settings,
 };
 use crate::error::Error;
-use crate::inspect::internal_topics::topic_settings;
+use crate::inspect::internal_topics::{TopicSettings, known_settings, topic_settings};
 use crate::log::LogOptions;
 
-/// The settings of an object with `to_properties()`. For `None`, those of the topic in the metadata of the data directory that
-/// contains the partition, or the defaults.
-pub(super) fn config_or_topics(
-    py: Python<'_>,
-    given: Option<&Bound<'_, PyAny>>,
-    partition: &Path,
-) -> PyResult<LogConfig> {
-    if let Some(given) = given {
-        return config_of(given);
+/// The settings with which a log is opened.
+pub(super) struct TopicConfig {
+    pub(super) config: LogConfig,
+    /// Whether some are the topic's.
+    pub(super) has_topics: bool,
+    /// Why those of the topic are not known.
+    damage: Option<PyErr>,
+}
+
+impl TopicConfig {
+    /// The settings of an object with `to_properties()`; what it does not state, and everything for `None`, is taken from the topic's
+    /// settings in the metadata of the data directory that contains the partition, or is Kafka's default.
+    pub(super) fn of(py: Python<'_>, given: Option<&Bound<'_, PyAny>>, partition: &Path) -> PyResult<Self> {
+        let given = given.map(config_of).transpose()?.unwrap_or_default();
+        let mut damage = None;
+        let known = enter(py, || {
+            if given.stated == StatedSettings::ALL {
+                return Ok(None);
+            }
+            let known = known_settings(partition, &options())?;
+            damage = known.damage;
+            known.settings.map(|found| found.config(&BTreeMap::new(), &given.stated_properties())).transpose()
+        })?;
+        let damage = damage.map(|damage| error::to_python(py, damage));
+        Ok(Self { has_topics: known.is_some(), config: known.unwrap_or(given), damage })
     }
-    let none = BTreeMap::new();
-    let known = enter(py, || {
-        topic_settings(partition, None, &options())?.map(|found| found.config(&none, &none)).transpose()
-    })?;
-    Ok(known.unwrap_or_default())
+
+    /// The settings of [`TopicConfig::of`] for retention.
+    ///
+    /// # Errors
+    /// That of the metadata, if it is damaged.
+    pub(super) fn for_retention(mut self) -> PyResult<LogConfig> {
+        self.retention_error().map_or(Ok(self.config), Err)
+    }
+
+    /// The error of damaged metadata, unless the settings that decide on retention are stated.
+    pub(super) fn retention_error(&mut self) -> Option<PyErr> {
+        let Self { config, .. } = self;
+        let is_decided =
+            config.states(CLEANUP_POLICY) && (!config.cleanup_policy.delete || config.states(RETENTION_MS));
+        self.damage.take().filter(|_| !is_decided)
+    }
 }
 
 /// The options with which the metadata is read.
@@ -42,11 +70,7 @@ fn options() -> LogOptions {
 
 /// A `LogConfig` of these settings.
 pub(super) fn to_python<'py>(py: Python<'py>, config: &LogConfig) -> PyResult<Bound<'py, PyAny>> {
-    let fields = fields_of(py, config)?;
-    if !config.states_cleanup_policy {
-        // the class has a default that says so
-        fields.del_item("cleanup_policy")?;
-    }
+    let fields = stated_fields(py, config)?;
     py.import("cordwood.config")?.getattr("LogConfig")?.call((), Some(&fields))
 }
 
@@ -58,7 +82,7 @@ pub(super) fn of_topic<'py>(
     metadata: Option<&Bound<'py, PyAny>>,
     file: BTreeMap<String, String>,
     overrides: BTreeMap<String, String>,
-) -> PyResult<Option<Bound<'py, PyDict>>> {
+) -> PyResult<Option<(Bound<'py, PyDict>, BTreeMap<String, &'static str>)>> {
     let (py, path) = (path.py(), arguments::path(path)?);
     let metadata = optional("metadata", metadata, arguments::path_of)?;
     let (broker_file, overrides) = match PropertySource::guess(file.keys().map(String::as_str)) {
@@ -67,9 +91,16 @@ pub(super) fn of_topic<'py>(
     };
     let found = enter(py, || {
         let found = topic_settings(path, metadata.as_deref(), &options())?;
-        found.map(|found| found.config(&broker_file, &overrides)).transpose()
+        found.map(|found| Ok((found.config(&broker_file, &overrides)?, found))).transpose()
     })?;
-    found.map(|config| fields_of(py, &config)).transpose()
+    let source =
+        |found: &TopicSettings, setting: &Setting| found.source_of(setting, &broker_file, &overrides);
+    found
+        .map(|(config, found)| {
+            let sources = settings().map(|setting| (setting.name.to_owned(), source(&found, setting).code()));
+            Ok((stated_fields(py, &config)?, sources.collect()))
+        })
+        .transpose()
 }
 
 /// The settings of an object with `to_properties()`.
@@ -88,8 +119,11 @@ pub(super) fn config_of(given: &Bound<'_, PyAny>) -> PyResult<LogConfig> {
     let properties: BTreeMap<String, String> = properties.extract().map_err(|_| refused())?;
     let mut config = LogConfig::from_properties(&properties, Some(PropertySource::Topic))
         .map_err(|wrong| error::to_python(given.py(), wrong))?;
-    if let Some(policy) = given.getattr_opt("cleanup_policy")? {
-        config.states_cleanup_policy = !policy.is_instance(&default_policy(given.py())?)?;
+    // all are among the properties, also those that were not given
+    if let Some(stated) = given.getattr_opt("_stated")? {
+        let fields: HashSet<String> = stated.extract().map_err(|_| refused())?;
+        let is_stated = |setting: &&Setting| fields.contains(&setting.field());
+        config.stated = StatedSettings::of(settings().filter(is_stated).map(|setting| setting.name));
     }
     Ok(config)
 }
@@ -104,20 +138,7 @@ pub(super) fn from_properties<'py>(
     kind: Option<&Bound<'py, PyAny>>,
     overrides: Option<BTreeMap<String, String>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    fields_of(py, &config_of_properties(py, &properties, kind, &overrides.unwrap_or_default())?)
-}
-
-#[doc = stub_doc!(_log_config_states_policy)]
-#[pyfunction]
-#[pyo3(name = "_log_config_states_policy")]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 passes a value")]
-pub(super) fn states_policy(
-    py: Python<'_>,
-    properties: BTreeMap<String, String>,
-    kind: Option<&Bound<'_, PyAny>>,
-    overrides: BTreeMap<String, String>,
-) -> PyResult<bool> {
-    config_of_properties(py, &properties, kind, &overrides).map(|config| config.states_cleanup_policy)
+    stated_fields(py, &config_of_properties(py, &properties, kind, &overrides.unwrap_or_default())?)
 }
 
 fn config_of_properties(
@@ -152,9 +173,6 @@ fn config_of_fields(fields: &Bound<'_, PyDict>) -> PyResult<LogConfig> {
     let mut config = LogConfig::default();
     for setting in settings() {
         let Some(given) = fields.get_item(setting.field())? else { continue };
-        if setting.name == CLEANUP_POLICY {
-            config.states_cleanup_policy = !given.is_instance(&default_policy(py)?)?;
-        }
         let value = value_of(setting, &given)?.filter(|value| setting.allowed.admits(value));
         if value.and_then(|value| setting.store(&mut config, &value)).is_none() {
             let found = given.repr().map_or_else(|_| class_name(&given), |text| text.to_string());
@@ -190,9 +208,13 @@ fn value_of(setting: &Setting, given: &Bound<'_, PyAny>) -> PyResult<Option<Valu
     })
 }
 
-/// The class of a policy that is only the default.
-fn default_policy(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    py.import("cordwood.types")?.getattr("DefaultPolicy")
+/// The fields of the stated settings.
+fn stated_fields<'py>(py: Python<'py>, config: &LogConfig) -> PyResult<Bound<'py, PyDict>> {
+    let fields = fields_of(py, config)?;
+    for setting in settings().filter(|setting| !config.states(setting.name)) {
+        fields.del_item(setting.field())?;
+    }
+    Ok(fields)
 }
 
 fn fields_of<'py>(py: Python<'py>, config: &LogConfig) -> PyResult<Bound<'py, PyDict>> {

@@ -85,7 +85,7 @@ mod core_module {
     #[pymodule_export]
     use super::compaction::{PyCompactedSegment, PyCompaction, plan_compaction};
     #[pymodule_export]
-    use super::config::{checked, from_properties, of_topic, states_policy, to_properties};
+    use super::config::{checked, from_properties, of_topic, to_properties};
     #[pymodule_export]
     use super::copy::{PyCopyReport, copy};
     #[pymodule_export]
@@ -118,8 +118,8 @@ mod core_module {
     use super::log::PyLog;
     #[pymodule_export]
     use super::names::{
-        PyPathInfo, classify, has_segments, is_segment_file, is_topic, nearest, offsets_in_words,
-        partition_parts,
+        PyPathInfo, classify, data_directory_entry, has_segments, is_in_data_directory, is_segment_file,
+        is_topic, nearest, offsets_in_words, partition_parts,
     };
     #[pymodule_export]
     use super::plan::{

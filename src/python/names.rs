@@ -9,8 +9,10 @@ use super::arguments::{self, PARTITION_STATES, word_of};
 use super::enter::enter;
 use super::value_class::{pickled, unpickled};
 use crate::config::nearest_within;
-use crate::dir::{self, PathInfo, PathKind};
+use crate::dir::{self, DirectoryEntry, PathInfo, PathKind};
+use crate::fs::Directory;
 use crate::fs::names::{self, PartitionName, PartitionState, SegmentFileName, Stage};
+use crate::state::data_directory::DataDirectory;
 
 #[doc = stub_doc!(PathInfo)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "PathInfo")]
@@ -101,6 +103,27 @@ pub(super) fn has_segments(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<
 pub(super) fn partition_parts(name: OsString) -> Option<(String, i32, &'static str)> {
     let PartitionName { topic, partition, state } = PartitionName::parse(name.to_str()?)?;
     Some((topic, partition, state_name(state)))
+}
+
+#[doc = stub_doc!(_is_in_data_directory)]
+#[pyfunction]
+#[pyo3(name = "_is_in_data_directory")]
+pub(super) fn is_in_data_directory(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let path = arguments::path(path)?;
+    enter(py, || DataDirectory::around(&Directory::open(&path, "give the path of a partition")?))
+        .map(|found| found.is_some())
+}
+
+#[doc = stub_doc!(_data_directory_entry)]
+#[pyfunction]
+#[pyo3(name = "_data_directory_entry")]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 passes a value")]
+pub(super) fn data_directory_entry(name: OsString, is_directory: bool) -> &'static str {
+    match name.to_str().map(|name| DirectoryEntry::of(name, is_directory)) {
+        Some(DirectoryEntry::Partition(partition)) => state_name(partition.state),
+        Some(DirectoryEntry::Known) => "known",
+        Some(DirectoryEntry::Foreign) | None => "foreign",
+    }
 }
 
 #[doc = stub_doc!(_is_segment_file)]

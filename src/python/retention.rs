@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use super::arguments::{optional_time, wrong_type};
-use super::config::config_or_topics;
+use super::config::TopicConfig;
 use super::log::PyLog;
 use super::record::now as system_time;
 use super::value_class::value_class;
@@ -25,7 +25,7 @@ pub(super) fn plan_retention(
     tz: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyRetentionPlan> {
     let log = log.cast::<PyLog>().map_err(|_| wrong_type("log", "a Log", log))?;
-    let config = config_or_topics(py, config, log.get().handle().path())?;
+    let config = TopicConfig::of(py, config, log.get().handle().path())?.for_retention()?;
     let now = optional_time("now", now, tz)?.unwrap_or_else(system_time);
     log.get().read(py, |log| retention::plan(&log, &config, now)).map(Into::into)
 }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use super::arguments::{self, Defaulted, LEFT_OUT, flag, optional};
 use super::call_lock::{Call, CallLock};
 use super::compaction::{self, PyCompaction};
-use super::config::config_or_topics;
+use super::config::TopicConfig;
 use super::copy::PyCopyReport;
 use super::enter::{SIGNALS, enter, unless_exception};
 use super::log::PyLog;
@@ -24,7 +24,7 @@ use super::turns::{Runner, Turns};
 use super::value_class::{value_class, wrapped};
 use super::writer_class::PyLogWriter;
 use super::writer_handle::{Handle, Open, State, interrupts};
-use super::writer_options::Given;
+use super::writer_options::{Given, OpeningOptions};
 use super::{arrow_import, copy};
 use crate::arrow::append_stream;
 use crate::error::Error;
@@ -77,7 +77,7 @@ impl PyLogWriter {
         let path = arguments::path(path)?;
         let given =
             Given { config, flush, topic_id, leader_epoch, producer_id_expiration_ms, max_batch_bytes };
-        let (options, config) = given.options(py, &path)?;
+        let OpeningOptions { options, config, retention_error } = given.options(py, &path)?;
         let (flush_mode, max_batch_bytes) = (options.flush, options.max_batch_bytes);
         let writer = enter(py, || LogWriter::open(path, &options))?;
         let path = writer.path().to_owned();
@@ -93,7 +93,7 @@ impl PyLogWriter {
         let state = ArcSwap::from_pointee(State::Open(Arc::new(open)));
         let handle = Handle { state, turns: Arc::new(Turns::new()), process: std::process::id() };
         let (handle, config) = (Arc::new(handle), config.unbind());
-        Ok(Self { handle, path, config, flush_mode, max_batch_bytes, recovery })
+        Ok(Self { handle, path, config, retention_error, flush_mode, max_batch_bytes, recovery })
     }
 
     #[doc = stub_doc!(LogWriter.plan_recovery)]
@@ -101,7 +101,7 @@ impl PyLogWriter {
     #[pyo3(signature = (path, *, config=None))]
     fn plan_recovery(path: &Bound<'_, PyAny>, config: Option<&Bound<'_, PyAny>>) -> PyResult<PyRecoveryPlan> {
         let (py, path) = (path.py(), arguments::path(path)?);
-        let config = config_or_topics(py, config, &path)?;
+        let config = TopicConfig::of(py, config, &path)?.config;
         let options = WriterOptions { config, interrupt: SIGNALS, ..WriterOptions::default() };
         enter(py, || LogWriter::plan_recovery(path, &options)).map(Into::into)
     }
@@ -379,6 +379,12 @@ impl PyLogWriter {
         tz: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyRetentionPlan> {
         let now = arguments::optional_time("now", now, tz)?;
+        self.open(py)?;
+        if let Some(error) = &self.retention_error {
+            // the same exception each time: without this, its traceback grows
+            error.value(py).setattr("__traceback__", py.None())?;
+            return Err(error.clone_ref(py));
+        }
         Ok(self
             .remove_with(py, Call::without_appends("apply_retention"), |writer| writer.apply_retention(now))?
             .into())

@@ -24,6 +24,8 @@ pub(super) struct PyLogWriter {
     pub(super) handle: Arc<Handle>,
     pub(super) path: PathBuf,
     pub(super) config: Py<PyAny>,
+    /// Why retention is refused.
+    pub(super) retention_error: Option<PyErr>,
     pub(super) flush_mode: FlushMode,
     /// Of its readers and its backups.
     pub(super) max_batch_bytes: usize,

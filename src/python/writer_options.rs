@@ -5,7 +5,7 @@ use std::path::Path;
 use pyo3::prelude::*;
 
 use super::arguments::{self, Defaulted, epoch, optional};
-use super::config::{config_or_topics, to_python};
+use super::config::{TopicConfig, to_python};
 use super::enter::{SIGNALS, WARNINGS};
 use super::{error, flush_mode};
 use crate::inspect::internal_topics::is_topic_compacted;
@@ -22,20 +22,26 @@ pub(super) struct Given<'a, 'py> {
     pub(super) max_batch_bytes: Defaulted<'a, 'py>,
 }
 
+/// With what a log is opened.
+pub(super) struct OpeningOptions<'py> {
+    pub(super) options: WriterOptions,
+    /// The `LogConfig`.
+    pub(super) config: Bound<'py, PyAny>,
+    /// Why retention is refused: damaged metadata does not tell the settings of the topic.
+    pub(super) retention_error: Option<PyErr>,
+}
+
 impl<'py> Given<'_, 'py> {
-    /// The options of the core, and the object with the settings.
-    pub(super) fn options(
-        self,
-        py: Python<'py>,
-        path: &Path,
-    ) -> PyResult<(WriterOptions, Bound<'py, PyAny>)> {
+    pub(super) fn options(self, py: Python<'py>, path: &Path) -> PyResult<OpeningOptions<'py>> {
         let id = |name, given: &Bound<'_, PyAny>| {
             let id = arguments::text(name, "a str of 22 letters, as Kafka prints a topic's id", given)?;
             id.parse::<TopicId>().map_err(|wrong| error::to_python(py, wrong))
         };
         let defaults = WriterOptions::default();
-        let config = config_or_topics(py, self.config.as_ref(), path)?;
-        let given = self.config.map_or_else(|| to_python(py, &config), Ok)?;
+        let mut found = TopicConfig::of(py, self.config.as_ref(), path)?;
+        let retention_error = found.retention_error();
+        let TopicConfig { config, has_topics, .. } = found;
+        let given = self.config.filter(|_| !has_topics).map_or_else(|| to_python(py, &config), Ok)?;
         let options = WriterOptions {
             config,
             flush: self.flush.or("flush", defaults.flush, flush_mode::flush)?,
@@ -56,6 +62,6 @@ impl<'py> Given<'_, 'py> {
             is_topic_compacted,
             ..defaults
         };
-        Ok((options, given))
+        Ok(OpeningOptions { options, config: given, retention_error })
     }
 }

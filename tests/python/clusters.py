@@ -35,9 +35,9 @@ def kafkas(topic_id: uuid.UUID) -> str:
 class Cluster:
     """A data directory with a metadata log, and a partition whose records are old."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, topic: str = "orders") -> None:
         self.path = path
-        self.ids = {"orders": uuid.UUID(int=7 << 64 | 5)}
+        self.ids = {topic: uuid.UUID(int=7 << 64 | 5)}
         path.mkdir()
         (path / "meta.properties").write_text("version=1\nnode.id=3\ncluster.id=x\n")
         (path / "__cluster_metadata-0").mkdir()

@@ -20,9 +20,9 @@ def plan_kafka_load(
     `clean`: whether the broker was shut down cleanly; by default, whether the data directory has the marker
     `.kafka_cleanshutdown`, and never for `__cluster_metadata-0`, which a broker always recovers. `recovery_point`,
     `log_start_offset`: by default those in the data directory's checkpoints, 0 without them. `config`: the topic's
-    settings, by default those in the metadata of the data directory, or Kafka's. What a broker finds after an unclean
-    shutdown, and the sizes of rebuilt indexes, depend on `index.interval.bytes`: if neither *config* nor the metadata
-    has it, it is the one that the existing offset indexes show, or else Kafka's default.
+    settings; what it does not state is that in the metadata of the data directory, or Kafka's default. What a broker
+    finds after an unclean shutdown, and the sizes of rebuilt indexes, depend on `index.interval.bytes`: if neither
+    *config* nor the metadata has it, it is the one that the existing offset indexes show, or else Kafka's default.
 
     Producer ids do not expire in the plan: that depends on the time of the start.
 

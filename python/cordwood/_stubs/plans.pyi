@@ -167,8 +167,7 @@ def plan_retention(
     than `retention.ms` before *now*. A last segment without a batch stays. *config*: by default as that of `LogWriter`.
     *now*, *tz*: as the times of `Log.scan`; by default the present time.
 
-    *Errors*: `ConfigError` if the settings have no `cleanup_policy` but the default, and the log is compacted
-    (`Log.is_compacted`); `CorruptLogError` if a timestamp that decides is in a damaged range.
+    *Errors*: those of `LogWriter.apply_retention`; `CorruptLogError` if a timestamp that decides is in a damaged range.
     *Source*: Kafka `UnifiedLog.deleteOldSegments`.
 
     >>> log = cw.Log("tests/golden/01-plain/orders-0")

@@ -86,8 +86,9 @@ def rebuild_indexes(
     kept in `quarantine/`, and a file is replaced as a whole, so that the call can be repeated after a crash. `.log`
     files are never changed.
 
-    The entries of an index depend on `index.interval.bytes`. Give the settings of the topic with *config*; without it,
-    the interval is the one that the existing offset indexes of the newest 256 MiB show, or Kafka's default of 4096.
+    The entries of an index depend on `index.interval.bytes`. Give the settings of the topic with *config*. If it does
+    not state the interval, that is the topic's in the metadata of the data directory, the one that the existing offset
+    indexes of the newest 256 MiB show, or Kafka's default of 4096.
     Indexes are written without preallocated space, also those of the last segment: a writer extends them when it opens
     the log.
 

@@ -28,8 +28,8 @@ def repair(
 
     All of them rebuild indexes and leader epochs that do not match the batches, remove what an interrupted compaction,
     split or deletion left, and lower checkpoints above the end of the log. Bytes that are taken out are kept in
-    `quarantine/`, in the partition directory. *config* has the settings that determine the entries of rebuilt indexes;
-    without it, the interval is the one that the existing offset indexes show, or Kafka's default.
+    `quarantine/`, in the partition directory. *config* has the settings that determine the entries of rebuilt indexes,
+    as in `rebuild_indexes`.
 
     Transaction indexes and producer snapshots after a change of the log become those that `rebuild_indexes` derives
     from the repaired log. Without a change, a transaction index is rebuilt if it is damaged or contradicts the ABORT

@@ -21,14 +21,15 @@ class LogWriter:
     The files are those that Kafka writes; brokers, tools and `Log` read them. After an unclean stop, opening the log
     recovers it: no acknowledged record is lost; only a torn last write is cut, and its bytes are kept in `quarantine/`.
 
-    *config*: a `LogConfig`; by default the topic's settings in the metadata of the data directory
-    (`LogConfig.from_metadata`), and Kafka's defaults if it has none. *topic_id*: 22 characters, as Kafka prints it, for
-    `partition.metadata`. *leader_epoch*: the epoch of new batches, not below the latest epoch of the log; by default
-    the latest epoch, and 0 in a new log. *producer_id_expiration_ms*: a producer id without an open transaction is
-    forgotten if its last batch or marker is this old (Kafka: the broker's `producer.id.expiration.ms`): when the log is
-    opened, and every ten minutes at the next append. Producers with a name and those that an object uses stay: see
-    `producers`. *max_batch_bytes*: the largest batch, as stored and decompressed, that `append_batches` accepts, and
-    that `compact`, `backup` and `reader` read, as in `Log`. *flush*: when an append is acknowledged:
+    *config*: a `LogConfig`. What it does not state is the topic's setting in the metadata of the data directory
+    (`LogConfig.from_metadata`), or else Kafka's default. Metadata that cannot be read is a warning. *topic_id*: 22
+    characters, as Kafka prints it, for `partition.metadata`. *leader_epoch*: the epoch of new batches, not below the
+    latest epoch of the log; by default the latest epoch, and 0 in a new log. *producer_id_expiration_ms*: a producer id
+    without an open transaction is forgotten if its last batch or marker is this old (Kafka: the broker's
+    `producer.id.expiration.ms`): when the log is opened, and every ten minutes at the next append. Producers with a
+    name and those that an object uses stay: see `producers`. *max_batch_bytes*: the largest batch, as stored and
+    decompressed, that `append_batches` accepts, and that `compact`, `backup` and `reader` read, as in `Log`. *flush*:
+    when an append is acknowledged:
 
     - `"always"`: each append returns when its records are durable. Appends of several threads share one flush.
     - `cw.FlushMode.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others. There are
@@ -105,7 +106,7 @@ class LogWriter:
         """The absolute path of the partition directory, with symbolic links resolved."""
     @property
     def config(self) -> LogConfig:
-        """The settings: the object that was given as *config*, else a `LogConfig` of the topic's or the defaults."""
+        """The settings: the object that was given as *config*; or a `LogConfig`, if some are the topic's."""
     @property
     def flush_mode(self) -> str:
         """The flush mode, as a text that `flush` accepts."""
@@ -364,8 +365,10 @@ class LogWriter:
         """Delete the segments that `retention.ms` and `retention.bytes` allow to delete. Return which.
 
         *now*, *tz*: as the times of `Log.scan`; by default the present time. `plan_retention` returns the same and
-        deletes nothing. On a full disk as `delete_before`. *Errors*: `ConfigError` if the `LogConfig` was made without
-        a `cleanup_policy`, and the log is compacted (`Log.is_compacted`).
+        deletes nothing. On a full disk as `delete_before`. *Errors*: `ConfigError` if nobody has stated the
+        `cleanup.policy`, and the log is compacted (`Log.is_compacted`), or nobody has stated `retention.ms`, and the
+        log is in a Kafka data directory: neither the `LogConfig` nor the metadata. `CorruptLogError` if the metadata is
+        damaged, unless the `LogConfig` states both.
         *Source*: Kafka `UnifiedLog.deleteOldSegments`.
         """
     def compact(

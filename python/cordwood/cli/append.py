@@ -98,7 +98,7 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
         raise UsageError("--key-separator: expected at least one character, found none")
     if sys.stdin is None:
         raise UsageError("standard input is closed, so there is nothing to append")
-    config = settings_of(path, properties, assignments)
+    config = settings_of(path, properties, assignments).config
     chunks = _chunks()
     if input_format is None and key_separator is None:
         if path.exists():

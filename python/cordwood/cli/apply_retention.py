@@ -9,7 +9,7 @@ from cordwood import Log, LogConfig, LogWriter, RetentionPlan, Segment, plan_ret
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.path import parse_path
-from cordwood.cli.settings import METADATA, PROPERTIES, SETTINGS, YES, settings_of, source_of
+from cordwood.cli.settings import METADATA, PROPERTIES, SETTINGS, YES, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.quantities import bytes_in_words
 from cordwood.times import FORMS, in_words
@@ -34,16 +34,17 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     The settings are retention.ms (default 7 days, -1: no limit), retention.bytes (default -1: no limit) and
     cleanup.policy, as in Kafka. What --set and --properties do not name is taken from the topic's settings in
     __cluster_metadata-0 of the data directory; without it, from the defaults. The settings of a broker's own file,
-    server.properties, are in no metadata: give it with --properties. A log that shows compaction needs a cleanup.policy
-    that is not only the default. The age of a segment is the age of its newest record.
+    server.properties, are in no metadata: give it with --properties. In a Kafka data directory, retention.ms must be in
+    one of these: nothing is deleted by the default. A log that shows compaction needs a cleanup.policy that is not
+    only the default. The age of a segment is the age of its newest record.
 
     \b
     cordwood apply-retention orders-0 --set retention.ms=86400000          print what would be deleted
     cordwood apply-retention orders-0 --properties /etc/kafka/server.properties --yes
     cordwood apply-retention orders-0 --set retention.bytes=1073741824 --set retention.ms=-1 --now 2024-05-01T10:00Z
     """  # noqa: D301
-    config = settings_of(path, properties, assignments, metadata)
-    source = source_of(path, properties, assignments, metadata)
+    found = settings_of(path, properties, assignments, metadata)
+    config, source = found.config, found.source_of(["cleanup.policy", "retention.ms", "retention.bytes"])
     at = None if now is None else with_unit(parse_time("--now", now))
     log = opened(context, path)
     plan = plan_retention(log, config, at)

@@ -1,11 +1,13 @@
 """`cordwood compact`: keep only the last record of each key."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cordwood import CompactedSegment, Compaction, LogConfig, LogWriter, plan_compaction
+from cordwood._core import _is_in_data_directory
 from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import opened
@@ -13,7 +15,7 @@ from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import elapsed
 from cordwood.cli.record_range import MaxBatchBytes
-from cordwood.cli.settings import METADATA, PROPERTIES, SETTINGS, settings_of, source_of
+from cordwood.cli.settings import METADATA, PROPERTIES, SETTINGS, Settings, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.quantities import bytes_in_words
 from cordwood.times import FORMS
@@ -35,6 +37,15 @@ _MEMORY = typer.Option(
     min=48,
     help="Memory for the keys of a pass, 24 bytes for each. [default: 128 MiB]",
 )
+_NAMES = [
+    "cleanup.policy",
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "max.compaction.lag.ms",
+    "delete.retention.ms",
+]
+"""The settings that decide what is removed."""
+
 _BOUNDS = {
     "active_segment": "where the active segment begins",
     "open_transaction": "where a segment with an open transaction begins",
@@ -62,24 +73,20 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
     record without a value) is removed delete.retention.ms after the compaction that first kept it. Offsets do not
     change.
 
-    The settings are cleanup.policy (compact, unless --properties or the topic's settings say otherwise),
-    min.cleanable.dirty.ratio (default 0.5: nothing is done if a smaller part of the log is dirty),
-    min.compaction.lag.ms, max.compaction.lag.ms, delete.retention.ms, segment.bytes, segment.index.bytes and
-    index.interval.bytes, as in Kafka. What --set and --properties do not name is taken from the topic's settings in
-    __cluster_metadata-0 of the data directory; without it, from the defaults: use those that the log was written with.
+    The settings are cleanup.policy (compact, unless --properties or the topic's settings say otherwise; in a Kafka
+    data directory, one of them must say it), min.cleanable.dirty.ratio (default 0.5: nothing is done if a smaller part
+    of the log is dirty), min.compaction.lag.ms, max.compaction.lag.ms, delete.retention.ms, segment.bytes,
+    segment.index.bytes and index.interval.bytes, as in Kafka. What --set and --properties do not name is taken from the
+    topic's settings in __cluster_metadata-0 of the data directory; without it, from the defaults: use those that the
+    log was written with.
 
     \b
     cordwood compact profiles-0                                      print what would remain
     cordwood compact profiles-0 --set min.cleanable.dirty.ratio=0 --yes
     cordwood compact profiles-0 --properties topic.properties --threads 4 --yes
     """  # noqa: D301
-    config = settings_of(path, properties, assignments, metadata, otherwise=["cleanup.policy=compact"])
-    if "compact" not in config.cleanup_policy.split(","):
-        raise UsageError(
-            f"cleanup.policy: expected compact, found {config.cleanup_policy or 'none'} (settings: "
-            f"{source_of(path, properties, assignments, metadata)}); --set cleanup.policy=compact compacts the log "
-            "nevertheless"
-        )
+    found = settings_of(path, properties, assignments, metadata)
+    config = _compacting(path, found)
     at = None if now is None else with_unit(parse_time("--now", now))
     log = opened(context, path, max_batch_bytes)
     with elapsed(f"compacting {path}" if yes else f"reading {path}"):
@@ -93,13 +100,27 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
             # the error with which a log is not opened for writing
             LogWriter.plan_recovery(path, config=config)
     if json:
-        print_json({"path": log.path, "dry_run": not yes, "passes": [_document(one) for one in passes]})
+        document = {"path": log.path, "dry_run": not yes, "passes": [_document(one) for one in passes]}
+        print_json(document | {"source": found.source_of(_NAMES)})
         return
     for one in passes:
         _say(log.path, config, one, dry_run=not yes)
-    print_text(f"settings: {source_of(path, properties, assignments, metadata)}", style="dim")
+    print_text(f"settings: {found.source_of(_NAMES)}", style="dim")
     if not yes and passes[-1].is_due:
         print_text("nothing was written; add --yes to compact", style="dim")
+
+
+def _compacting(path: Path, found: Settings) -> LogConfig:
+    """Return the settings with a policy that compacts; refuse one that does not, and none in a Kafka data directory."""
+    policy = found.config.cleanup_policy
+    if "compact" in policy.split(","):
+        return found.config
+    if "cleanup.policy" not in found.sources and not _is_in_data_directory(path):
+        return replace(found.config, cleanup_policy="compact")
+    raise UsageError(
+        f"cleanup.policy: expected compact, found {policy or 'none'} (settings: "
+        f"{found.source_of(['cleanup.policy'])}); --set cleanup.policy=compact compacts the log nevertheless"
+    )
 
 
 def _document(compaction: Compaction) -> dict[str, object]:

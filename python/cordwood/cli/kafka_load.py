@@ -61,13 +61,18 @@ class _Outcomes:
 
 
 def print_kafka_loads(
-    paths: Sequence[Path], *, clean: bool | None, config: LogConfig | None, quiet: bool, json: bool
+    paths: Sequence[Path],
+    *,
+    clean: bool | None,
+    config_of: Callable[[Path], LogConfig] | None,
+    quiet: bool,
+    json: bool,
 ) -> bool:
     """Print the plan of each partition, and of each data directory whether a broker starts on it.
 
     Return whether all are loaded and no byte of a record is cut or hidden. Damage that a broker accepts is a warning;
-    it loses nothing by itself. Of several partitions, one that cannot be read does not end the others. *quiet*: only
-    the verdicts.
+    it loses nothing by itself. Of several partitions, one that cannot be read does not end the others. *config_of*: the
+    settings of a partition; `None`: those of `plan_kafka_load`. *quiet*: only the verdicts.
     """
     say_load = _nothing if quiet else _print_fields if json else _say
     directories, partitions = _targets(paths)
@@ -80,12 +85,12 @@ def print_kafka_loads(
         for name in LogDir(directory, include=["future"]):
             # a broker recovers this log after any shutdown
             how = clean if name != _METADATA else False
-            plan = partial(cordwood.plan_kafka_load, directory / name, clean=how, config=config)
+            plan = partial(_plan, directory / name, how, config_of)
             _load(directory / name, plan, findings, outcomes, say_load)
         is_whole &= _say_verdict(directory, findings, outcomes, json=json) and outcomes.is_whole
     outcomes = _Outcomes()
     for partition in partitions:
-        plan = partial(cordwood.plan_kafka_load, partition, clean=clean, config=config)
+        plan = partial(_plan, partition, clean, config_of)
         _load(partition, plan, None, outcomes, say_load, is_single=is_single)
     if partitions and (quiet or (len(partitions) > 1 and not json)):
         if json:
@@ -93,6 +98,10 @@ def print_kafka_loads(
         else:
             print_text(str(outcomes), style="bold")
     return is_whole and outcomes.is_whole
+
+
+def _plan(path: Path, clean: bool | None, config_of: Callable[[Path], LogConfig] | None) -> KafkaLoad:
+    return cordwood.plan_kafka_load(path, clean=clean, config=None if config_of is None else config_of(path))
 
 
 def _load(  # noqa: PLR0913  (one partition)

@@ -4,15 +4,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from cordwood import LogDir, classify
-from cordwood._core import _partition_parts
+from cordwood import LogDir
+from cordwood._core import _data_directory_entry
 from cordwood.disk_usage import disk_bytes, disk_usage
 from cordwood.quantities import bytes_in_words, several
 
 __all__ = ["Other", "others_in", "others_in_words"]
-
-_KAFKAS = frozenset({".lock", ".kafka_cleanshutdown", "bootstrap.checkpoint", "meta.properties.tmp"})
-"""The files of a broker that have no other kind, and the temporary file of one."""
 
 _NOUNS = {
     "delete": "deleted partition",
@@ -34,19 +31,15 @@ class Other(NamedTuple):
 def others_in(directory: LogDir) -> Iterator[Other]:
     """Yield what is beside the partitions of a `LogDir`."""
     for path in sorted(Path(directory.path).iterdir()):
-        if path.name in directory:
+        kind = _data_directory_entry(path.name, path.is_dir())
+        if path.name in directory or kind == "live" or kind == "known":  # noqa: PLR1714  (mypy does not narrow by a set)
             continue
-        parts = _partition_parts(path.name)
-        if parts is not None and parts[2] != "live" and path.is_dir():
-            yield Other(path.name, directory.path, parts[2], disk_usage(path).disk_bytes)
-        elif not _is_kafkas(path):
+        try:
             size = disk_usage(path).disk_bytes if path.is_dir() else disk_bytes(path.lstat())
-            yield Other(path.name, directory.path, "foreign", size)
-
-
-def _is_kafkas(path: Path) -> bool:
-    is_checkpoint = path.is_file() and classify(path).kind in {"offset_checkpoint", "meta_properties"}
-    return is_checkpoint or path.name in _KAFKAS
+        except FileNotFoundError:
+            # a broker deletes and renames files
+            continue
+        yield Other(path.name, directory.path, kind, size)
 
 
 def others_in_words(others: Sequence[Other]) -> str:

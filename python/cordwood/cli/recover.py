@@ -45,7 +45,7 @@ def recover(
     cordwood recover orders-0 --yes    change it
     cordwood recover orders-0 --set index.interval.bytes=1024
     """  # noqa: D301
-    config = settings_of(path, properties, assignments)
+    config = settings_of(path, properties, assignments).config
     plan = LogWriter.plan_recovery(path, config=config)
     if plan.is_clean:
         # raises for a directory without a segment: opening it for writing would create a log

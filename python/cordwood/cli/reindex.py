@@ -11,7 +11,7 @@ from cordwood.cli.exit_codes import FAILED, NothingFoundError, error_in_words, s
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
 from cordwood.cli.selection import has_log
-from cordwood.cli.settings import INTERVAL_SOURCES, PROPERTIES, SETTINGS, settings
+from cordwood.cli.settings import INTERVAL_SOURCES, PROPERTIES, SETTINGS, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.quantities import several
 
@@ -45,8 +45,8 @@ def reindex(  # noqa: PLR0913, PLR0917  (a command's options)
     quarantine/ in the partition directory. The .log files are never changed. Stop the broker first: its lock is an
     error with --yes.
 
-    The entries of an index depend on index.interval.bytes. Without --set and --properties it is found from the
-    existing indexes, if they show it.
+    The entries of an index depend on index.interval.bytes: that of --set, of the topic's settings in the metadata of
+    the data directory or of --properties, or else the one that the existing indexes show, or Kafka's default.
 
     \b
     cordwood reindex orders-0                    print which files differ
@@ -65,7 +65,7 @@ def reindex(  # noqa: PLR0913, PLR0917  (a command's options)
     A difference does not change the exit code, as in cordwood recover. An error in a partition, such as a damaged
     log, does: the others are still processed.
     """  # noqa: D301
-    config = settings(properties, assignments) if properties is not None or assignments else None
+    has_settings = properties is not None or assignments
     partitions = [partition for path in paths for partition in _partitions(path)]
     reports: list[RebuildReport] = []
     failed: list[Path] = []
@@ -73,6 +73,7 @@ def reindex(  # noqa: PLR0913, PLR0917  (a command's options)
         done = 0
         for partition in partitions:
             try:
+                config = settings_of(partition, properties, assignments).config if has_settings else None
                 reports.append(rebuild_indexes(partition, config=config, dry_run=not yes, threads=threads))
             except (CordwoodError, OSError) as error:
                 if len(partitions) == 1:

@@ -10,7 +10,7 @@ from cordwood import RepairPlan
 from cordwood import repair as repair_partition
 from cordwood.cli.exit_codes import FAILED
 from cordwood.cli.path import parse_path
-from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
+from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 
 __all__ = ["Policy", "repair"]
@@ -45,8 +45,9 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
     kafka cuts the log at the first damage and removes everything after it, as a broker does.
 
     All of them rebuild wrong indexes, producer snapshots and leader epochs, and remove what an interrupted compaction
-    or deletion left. The bytes that are taken out are kept in quarantine/. Without --set and --properties the
-    index.interval.bytes of rebuilt indexes is found from the existing ones, if they show it.
+    or deletion left. The bytes that are taken out are kept in quarantine/. The index.interval.bytes of rebuilt indexes
+    is that of --set, of the topic's settings in the metadata of the data directory or of --properties, or else the one
+    that the existing indexes show.
 
     \b
     cordwood repair orders-0                             print what would be changed
@@ -55,7 +56,8 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
 
     Exit codes: 0 nothing to repair, or repaired; 1 something to repair, or refused.
     """  # noqa: D301
-    config = settings(properties, assignments) if properties is not None or assignments else None
+    has_settings = properties is not None or assignments
+    config = settings_of(path, properties, assignments).config if has_settings else None
     plan = repair_partition(
         path,
         policy="torn_tail" if policy is Policy.TORN_TAIL else "kafka" if policy is Policy.KAFKA else "salvage",

@@ -2,13 +2,19 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import typer
 
-from cordwood import LogConfig
+from cordwood import ConfigError, CordwoodError, LogConfig
 from cordwood.cli.exit_codes import UsageError
+from cordwood.config import of_topic, stated_names
+from cordwood.properties import read
 
-__all__ = ["INTERVAL_SOURCES", "METADATA", "PROPERTIES", "SETTINGS", "YES", "settings", "settings_of", "source_of"]
+__all__ = ["INTERVAL_SOURCES", "METADATA", "PROPERTIES", "SETTINGS", "YES", "Settings", "assigned", "settings_of"]
+
+_NOT_THE_TOPICS = "Kafka's defaults, not this topic's settings"
+_NOBODYS = f"{_NOT_THE_TOPICS}; a broker's server.properties may say otherwise: give it with --properties"
 
 INTERVAL_SOURCES = {
     "given": "as given",
@@ -30,46 +36,74 @@ METADATA = typer.Option(
 YES = typer.Option("--yes", help="Delete. Without this, only print what would be deleted.")
 
 
-def settings(properties: Path | None, assignments: list[str] | None) -> LogConfig:
-    """Read the settings of both options."""
-    overrides = _overrides(assignments)
-    if properties is None:
-        return LogConfig.from_properties(overrides, kind="topic")
-    return LogConfig.from_properties(properties, overrides=overrides)
+class Settings(NamedTuple):
+    """The settings of a partition, and where they are from."""
+
+    config: LogConfig
+    sources: dict[str, str]
+    """The source in words of each setting that somebody has stated, by its name."""
+    precedence: list[str]
+    """The sources by descending precedence."""
+    defaults: str
+    """What the other settings are."""
+
+    def source_of(self, names: Sequence[str]) -> str:
+        """Format where some settings are from: the sources by descending precedence, and which are defaults."""
+        sources = [source for source in self.precedence if source in {self.sources.get(name) for name in names}]
+        unstated = [name for name in names if name not in self.sources]
+        if not unstated:
+            return ", then ".join(sources)
+        if not sources:
+            return self.defaults
+        return f"{', then '.join(sources)}; {', '.join(unstated)}: {self.defaults}"
 
 
 def settings_of(
-    path: Path,
-    properties: Path | None,
-    assignments: list[str] | None,
-    metadata: Path | None = None,
-    *,
-    otherwise: Sequence[str] = (),
-) -> LogConfig:
+    path: Path, properties: Path | None, assignments: list[str] | None, metadata: Path | None = None
+) -> Settings:
     """Read the settings of a partition's topic: what the options name, the metadata of its cluster, the defaults.
 
-    *otherwise*: assignments that take the place of defaults if there is neither metadata nor a file of properties.
+    Damaged metadata of the data directory counts as none here: what uses the settings warns of it, or refuses them.
     """
-    overrides = _overrides(assignments)
-    known = LogConfig.from_metadata(path, metadata=metadata, properties=properties, overrides=overrides)
-    if known is not None:
-        return known
-    return settings(properties, [*([] if properties is not None else otherwise), *(assignments or ())])
+    overrides = assigned(assignments)
+    file = {} if properties is None else read(properties)
+    try:
+        found = of_topic(path, metadata, file, overrides)
+    except ConfigError:
+        raise
+    except (CordwoodError, OSError):
+        if metadata is not None:
+            raise
+        found = None
+    named = stated_names(LogConfig.from_properties(overrides, kind="topic"))
+    of_file = str(properties)
+    if found is None:
+        config = LogConfig.from_properties(file, overrides=overrides)
+        sources = {name: "--set" if name in named else of_file for name in stated_names(config)}
+        return Settings(config, sources, ["--set", of_file], _NOBODYS if properties is None else _NOT_THE_TOPICS)
+    config, kinds = found
+    where = path.parent if metadata is None else metadata
+    words = {
+        "override": of_file,
+        "topic": f"the topic's in the metadata of {where}",
+        "broker": f"the broker's in the metadata of {where}",
+        "file": of_file,
+    }
+    stated = {name: kind for name, kind in kinds.items() if kind != "default"}
+    sources = {name: "--set" if name in named else words[kind] for name, kind in stated.items()}
+    # a topic's file is above the metadata, and a broker's below
+    is_topics = any(kind == "override" and name not in named for name, kind in kinds.items())
+    precedence = ["--set", *([of_file] if is_topics else []), words["topic"], words["broker"], of_file]
+    is_known = properties is not None and not is_topics
+    return Settings(config, sources, list(dict.fromkeys(precedence)), "Kafka's defaults" if is_known else _NOBODYS)
 
 
-def source_of(path: Path, properties: Path | None, assignments: list[str] | None, metadata: Path | None = None) -> str:
-    """Format where the settings of `settings_of` come from."""
-    given = ["--set"] * bool(assignments) + ([] if properties is None else [str(properties)])
-    if LogConfig.from_metadata(path, metadata=metadata) is not None:
-        given.append(f"the topic's in the metadata of {path.parent if metadata is None else metadata}")
-    elif properties is None:
-        given.append("defaults, not this topic's settings")
-    return ", then ".join(given)
+def assigned(assignments: list[str] | None) -> dict[str, str]:
+    """Read the assignments of --set: a topic's settings.
 
-
-def _overrides(assignments: list[str] | None) -> dict[str, str]:
-    """Read the assignments of --set."""
-    overrides = {}
+    *Errors*: `UsageError`; `ConfigError` for a wrong setting.
+    """
+    overrides: dict[str, str] = {}
     for assignment in assignments or ():
         name, equals, value = assignment.partition("=")
         if not equals:
@@ -77,4 +111,5 @@ def _overrides(assignments: list[str] | None) -> dict[str, str]:
         if name.strip() in overrides:
             raise UsageError(f"--set {name.strip()}: expected each setting at most once")
         overrides[name.strip()] = value.strip()
+    LogConfig.from_properties(overrides, kind="topic")
     return overrides

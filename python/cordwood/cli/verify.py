@@ -19,7 +19,7 @@ from cordwood.cli.kafka_load import finding_fields, print_kafka_loads
 from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.path import parse_path
 from cordwood.cli.record_range import MaxBatchBytes
-from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
+from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
 from cordwood.cli.terminal import print_line, print_text
 from cordwood.quantities import bytes_in_words, several
 
@@ -80,8 +80,9 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
     rebuilds and writes, the records that it loses or hides, the errors that it accepts because it does not check for
     them, such as all damage of records after a clean shutdown, and the offsets of the log afterwards, or why it fails.
     For a data directory it ends with the verdict: whether a broker that has no other one starts, or which files prevent
-    it. After a crash, what a broker finds depends on the topic's index.interval.bytes: that of --set or --properties,
-    or else the one that the existing indexes show, or Kafka's default.
+    it. After a crash, what a broker finds depends on the topic's index.interval.bytes: that of --set, of the
+    topic's settings in the metadata or of --properties, or else the one that the existing indexes show, or Kafka's
+    default.
 
     \b
     cordwood verify /var/lib/kafka/orders-0             one partition
@@ -102,8 +103,9 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
         if is_deep or threads != 1 or resume is not None or explain:
             others = "--deep, --threads, --max-batch-bytes, --resume or --explain"
             raise UsageError(f"--as-kafka: expected no {others} with it")
-        config = settings(properties, assignments) if properties is not None or assignments else None
-        if not print_kafka_loads(paths, clean=clean, config=config, quiet=quiet, json=json):
+        has_settings = properties is not None or assignments
+        config_of = (lambda path: settings_of(path, properties, assignments).config) if has_settings else None
+        if not print_kafka_loads(paths, clean=clean, config_of=config_of, quiet=quiet, json=json):
             raise typer.Exit(FAILED)
         return
     if clean is not None:

@@ -35,7 +35,8 @@ pub(super) use java::write_double;
 pub use parser::{MessageParser, MissingKey, ParsedRecord};
 pub use readable::DecodeError;
 pub use tables::{
-    Cell, ClusterMetadata, Table, TableOptions, TopicSettings, consumer_groups, consumer_offsets,
-    is_topic_compacted, metadata, metadata_records, open_transactions, topic_settings, transactions,
+    Cell, ClusterMetadata, SettingSource, Table, TableOptions, TopicSettings, consumer_groups,
+    consumer_offsets, is_topic_compacted, metadata, metadata_records, open_transactions, topic_settings,
+    transactions,
 };
-pub(crate) use tables::{SnapshotFault, snapshot_fault, undamaged_topic_settings};
+pub(crate) use tables::{SnapshotFault, known_settings, snapshot_fault};

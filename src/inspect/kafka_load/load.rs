@@ -1,7 +1,6 @@
 //! The plan, and how it is made.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::action::LoadAction;
@@ -14,12 +13,12 @@ use super::recovery::Loading;
 use super::run::{Run, Segments};
 use super::topic_id;
 use super::warning::{self, LoadWarning};
-use crate::config::LogConfig;
+use crate::config::{LogConfig, StatedSettings};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, PartitionName};
 use crate::fs::{Directory, is_data_directory};
-use crate::inspect::internal_topics::undamaged_topic_settings;
-use crate::inspect::rebuild::{IntervalSource, entry_rule};
+use crate::inspect::internal_topics::known_settings;
+use crate::inspect::rebuild::{IntervalSource, entry_rule, topics_index_settings};
 use crate::log::{Log, LogOptions};
 use crate::record::crc::crc32c;
 use crate::state::data_directory::{CLEAN_SHUTDOWN, DataDirectory};
@@ -39,8 +38,9 @@ pub struct LoadOptions<'a> {
     pub recovery_point: Option<i64>,
     /// `None`: from the data directory's checkpoint, 0 without one.
     pub log_start_offset: Option<i64>,
-    /// The topic's settings. `None`: those in the metadata of the data directory, or Kafka's defaults; if the metadata does not have
-    /// `index.interval.bytes`, the one that the existing offset indexes show: after an unclean shutdown, what Kafka finds depends on it.
+    /// The topic's settings. Those that it does not state ([`LogConfig::states`]), and all for `None`: those in the metadata of the
+    /// data directory, or Kafka's defaults; if neither states `index.interval.bytes`, the one that the existing offset indexes show:
+    /// after an unclean shutdown, what Kafka finds depends on it.
     pub config: Option<Cow<'a, LogConfig>>,
     /// Called during long operations.
     pub interrupt: Interrupt,
@@ -239,21 +239,17 @@ impl KafkaLoad {
 }
 
 /// The settings with which the broker opens the log, and where their interval of index entries is from.
-fn settings<'a>(
-    directory: &Directory,
-    options: &'a LoadOptions<'_>,
-) -> Result<(Cow<'a, LogConfig>, IntervalSource)> {
-    if let Some(given) = &options.config {
-        given.validate()?;
-        return Ok((Cow::Borrowed(given.as_ref()), IntervalSource::Given));
-    }
+fn settings(directory: &Directory, options: &LoadOptions<'_>) -> Result<(LogConfig, IntervalSource)> {
+    let given = options.config.as_deref().cloned().unwrap_or_default();
+    given.validate()?;
     let log_options = LogOptions { interrupt: options.interrupt, ..LogOptions::default() };
-    let known = undamaged_topic_settings(directory.path(), &log_options)?;
-    let none = BTreeMap::new();
-    let config = known.as_ref().map(|known| known.config(&none, &none)).transpose()?;
-    let mut config = config.unwrap_or_default();
-    if known.is_some_and(|known| known.has_index_interval()) {
-        return Ok((Cow::Owned(config), IntervalSource::Topic));
+    let known = match given.stated {
+        StatedSettings::ALL => None,
+        _ => known_settings(directory.path(), &log_options)?.settings,
+    };
+    let (mut config, source) = topics_index_settings(&given, known.as_ref())?;
+    if let Some(source) = source {
+        return Ok((config, source));
     }
     let shown = Log::open_in(directory.clone(), log_options).and_then(|log| entry_rule(&log, None));
     let (interval, source) = match shown {
@@ -263,7 +259,7 @@ fn settings<'a>(
         Err(_) => (None, IntervalSource::Default),
     };
     config.index_interval_bytes = interval.unwrap_or(config.index_interval_bytes);
-    Ok((Cow::Owned(config), source))
+    Ok((config, source))
 }
 
 /// With what the broker starts.

@@ -11,26 +11,16 @@
 //! The ranges of several indexes are intersected. An index that was not filled by one interval has an empty range, or one that does not
 //! overlap with the others: an entry is wrong, the file was cut, or another setting applied. It is left out.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::config::LogConfig;
 use crate::error::Result;
-use crate::inspect::internal_topics::{TopicSettings, undamaged_topic_settings};
 use crate::log::Log;
 use crate::record::LOG_OVERHEAD;
 use crate::segment::{SCAN_READ, Segment, Step};
 
 /// The size of the segments whose headers are read, from the last one backwards, bytes.
 const MAX_BYTES: u64 = 256 << 20;
-
-/// The interval of the topic's settings in the metadata of the data directory; `None` if they do not say it.
-pub(super) fn of_topic(log: &Log) -> Result<Option<u64>> {
-    let known = undamaged_topic_settings(log.path(), log.options())?;
-    let Some(known) = known.filter(TopicSettings::has_index_interval) else { return Ok(None) };
-    let none = BTreeMap::new();
-    Ok(Some(known.config(&none, &none)?.index_interval_bytes.into()))
-}
 
 /// The interval; `None` if no index with two or more entries shows it. Of several possible values it is Kafka's default, or the one that is divisible by the
 /// largest power of two, because settings are mostly round.

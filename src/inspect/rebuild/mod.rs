@@ -21,6 +21,7 @@ mod interval;
 mod producer_replay;
 mod report;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use derive::DerivedFiles;
@@ -31,18 +32,20 @@ pub use report::{DerivedFile, FileState, IntervalSource, RebuildReport};
 
 use self::apply::Replacements;
 use self::existing_files::ExistingFiles;
-use crate::config::LogConfig;
-use crate::error::{Malformed, Result};
+use crate::config::{INDEX_INTERVAL, LogConfig};
+use crate::error::{Error, Malformed, Result};
 use crate::fs::{Directory, PartitionLocks};
 use crate::index::due_entries::EntryRule;
+use crate::inspect::internal_topics::{TopicSettings, known_settings};
 use crate::log::{Log, LogOptions};
 use crate::types::{Interrupt, OnWarning};
 
 /// How the derived files of a partition are rebuilt.
 #[derive(Debug, Clone)]
 pub struct RebuildOptions {
-    /// The settings, of which `index.interval.bytes` and `segment.index.bytes` are used. `None`: the interval that the existing
-    /// offset indexes show, and Kafka's defaults.
+    /// The settings, of which `index.interval.bytes` and `segment.index.bytes` are used. Those that it does not state
+    /// ([`LogConfig::states`]), and all for `None`: the topic's in the metadata of the data directory; otherwise the interval that
+    /// the existing offset indexes show, and Kafka's defaults.
     pub config: Option<LogConfig>,
     /// Whether files are only compared, and nothing is changed.
     pub dry_run: bool,
@@ -164,24 +167,40 @@ fn compare(
 /// offset indexes.
 ///
 /// # Errors
-/// [`Error::Config`](crate::Error::Config) for a wrong setting; as [`Log::open`].
+/// [`Error::Config`] for a wrong setting; as [`Log::open`].
 pub(crate) fn entry_rule(log: &Log, given: Option<&LogConfig>) -> Result<(EntryRule, IntervalSource)> {
-    let default = LogConfig::default();
-    let config = given.unwrap_or(&default);
-    config.validate()?;
-    let (interval_bytes, source) = match given {
-        Some(config) => (u64::from(config.index_interval_bytes), IntervalSource::Given),
-        None => {
-            if let Some(interval_bytes) = interval::of_topic(log)? {
-                (interval_bytes, IntervalSource::Topic)
-            } else if let Some(interval_bytes) = interval::infer(log)? {
-                (interval_bytes, IntervalSource::Inferred)
-            } else {
-                (u64::from(default.index_interval_bytes), IntervalSource::Default)
-            }
-        }
+    let given = given.cloned().unwrap_or_default();
+    given.validate()?;
+    let known = known_settings(log.path(), log.options())?.settings;
+    let (config, stated) = match topics_index_settings(&given, known.as_ref()) {
+        // a topic that this library does not write to
+        Err(Error::Config { .. }) => topics_index_settings(&given, None)?,
+        found => found?,
+    };
+    let (interval_bytes, source) = if let Some(source) = stated {
+        (u64::from(config.index_interval_bytes), source)
+    } else if let Some(interval_bytes) = interval::infer(log)? {
+        (interval_bytes, IntervalSource::Inferred)
+    } else {
+        (u64::from(config.index_interval_bytes), IntervalSource::Default)
     };
     Ok((EntryRule { interval_bytes, max_index_size: u64::from(config.segment_index_bytes) }, source))
+}
+
+/// The settings that were given, with those of the topic where they state none; and where `index.interval.bytes` is from, `None`
+/// if neither has it.
+///
+/// # Errors
+/// [`Error::Config`] if the topic has settings that are not supported.
+pub(crate) fn topics_index_settings(
+    given: &LogConfig,
+    known: Option<&TopicSettings>,
+) -> Result<(LogConfig, Option<IntervalSource>)> {
+    let is_given = given.states(INDEX_INTERVAL).then_some(IntervalSource::Given);
+    let Some(known) = known else { return Ok((given.clone(), is_given)) };
+    let config = known.config(&BTreeMap::new(), &given.stated_properties())?;
+    let is_topics = known.index_interval()? == Some(config.index_interval_bytes);
+    Ok((config, if is_topics { Some(IntervalSource::Topic) } else { is_given }))
 }
 
 /// Fails if files of an interrupted compaction or split have to be renamed or deleted first.

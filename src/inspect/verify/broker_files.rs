@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::finding::Finding;
 use super::rule::{Remedy, Rule, Severity};
+use crate::dir::BOOTSTRAP;
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, Stage, metadata_snapshot};
 use crate::fs::{Directory, META_PROPERTIES};
@@ -15,7 +16,6 @@ use crate::state::data_directory::CLEAN_SHUTDOWN;
 /// The maximum size of `meta.properties` and `quorum-state`, bytes.
 const MAX_BYTES: u64 = 64 << 10;
 
-const BOOTSTRAP: &str = "bootstrap.checkpoint";
 const QUORUM_STATE: &str = "quorum-state";
 
 /// The findings about these files of a data directory. `has_metadata`: whether it, or another data directory that is verified, has the

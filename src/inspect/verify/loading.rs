@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::finding::Finding;
 use super::rule::{Remedy, Rule, Severity};
-use crate::config::LogConfig;
+use crate::config::{LogConfig, StatedSettings};
 use crate::error::{Error, Result};
 use crate::fs::{Directory, is_data_directory};
 use crate::inspect::kafka_load::{KafkaLoad, LoadOptions};
@@ -23,7 +23,7 @@ pub(super) fn check(log: &Log, known: &[Finding], interrupt: Interrupt) -> Resul
     let options = LoadOptions {
         clean: Some(true),
         // without the reading of all segments for the interval, which matters after a crash
-        config: Some(Cow::Owned(LogConfig::default())),
+        config: Some(Cow::Owned(LogConfig { stated: StatedSettings::ALL, ..LogConfig::default() })),
         interrupt,
         ..LoadOptions::default()
     };

@@ -4,13 +4,12 @@ use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
 use super::rule::Rule;
-use crate::dir::{PathKind, classify};
+use crate::dir::{DirectoryEntry, PathKind, classify};
 use crate::error::{Error, Result};
 use crate::fs::names::{PartitionName, PartitionState, Stage};
 use crate::fs::{Directory, FileType};
 use crate::segment::with_descriptors;
 use crate::state::COPY_JOURNAL;
-use crate::state::data_directory::CLEAN_SHUTDOWN;
 
 /// A partition to be verified.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -20,12 +19,6 @@ pub(super) struct Target {
     /// The base offset of the only segment to be verified; `None`: all, and what is beside them.
     pub(super) only: Option<i64>,
 }
-
-/// The directories of a data directory that Kafka does not take for partitions; it removes the second one before. Any other one without
-/// a partition's name ends its start.
-///
-/// *Source*: `LogManager.loadLogs`.
-const NOT_PARTITIONS: [&str; 2] = ["remote-log-index-cache", CLEAN_SHUTDOWN];
 
 /// The partitions of some paths, each once, in the order of the paths, and findings about the data directories.
 ///
@@ -76,13 +69,12 @@ fn partitions(path: &Path) -> Result<(Vec<Target>, Vec<Finding>)> {
     let mut entries = directory.list_until_stable(|directory| {
         let mut entries = directory.entries()?;
         entries.retain(|(name, file_type)| {
-            let is_directory = match file_type {
+            match file_type {
                 FileType::Directory => true,
                 // Kafka follows it
                 FileType::Symlink => directory.path_of(name).is_dir(),
                 _ => false,
-            };
-            is_directory && !NOT_PARTITIONS.contains(&name.as_str())
+            }
         });
         entries.sort_unstable_by(|left, right| left.0.cmp(&right.0));
         Ok(entries)
@@ -90,12 +82,15 @@ fn partitions(path: &Path) -> Result<(Vec<Target>, Vec<Finding>)> {
     let (mut found, mut foreign) = (Vec::new(), Vec::new());
     entries.sort_by_key(|(name, _)| PartitionName::parse(name).map(|name| (name.topic, name.partition)));
     for (name, _) in entries {
-        match PartitionName::parse(&name) {
-            Some(parsed) if matches!(parsed.state, PartitionState::Live | PartitionState::Future) => {
+        match DirectoryEntry::of(&name, true) {
+            DirectoryEntry::Partition(PartitionName {
+                state: PartitionState::Live | PartitionState::Future,
+                ..
+            }) => {
                 found.push(Target { path: directory.path_of(&name), only: None });
             }
-            Some(_) => {}
-            None => {
+            DirectoryEntry::Partition(_) | DirectoryEntry::Known => {}
+            DirectoryEntry::Foreign => {
                 let expected = "the name of a topic, a dash and a number";
                 let file = directory.path_of(&name);
                 let finding = Finding::new(Rule::ForeignDirectory, path, file, expected, format!("{name:?}"));

@@ -79,6 +79,28 @@ def test_ls_counts_what_is_not_in_its_table(command: Command, disks: tuple[Path,
         assert line.startswith("not in the table: 2 foreign items")
 
 
+def test_ls_and_verify_know_the_same_files_and_folders_of_a_broker(command: Command, disks: tuple[Path, Path]) -> None:
+    one, _ = disks
+    (one / "remote-log-index-cache").mkdir()
+    for name in (
+        "recovery-point-offset-checkpoint.tmp",
+        "replication-offset-checkpoint",
+        "cleaner-offset-checkpoint.tmp",
+        "meta.properties.tmp",
+        "bootstrap.checkpoint.tmp",
+        ".cordwood.lock",
+        ".lock",
+        ".kafka_cleanshutdown",
+    ):
+        (one / name).touch()
+    assert "not in the table" not in command("ls", one)[1]
+    assert not [finding for finding in cw.verify(one).findings if finding.code == "foreign_directory"]
+    (one / "bootstrap.checkpoint.d").mkdir()
+    assert "1 foreign item (bootstrap.checkpoint.d)" in command("ls", one)[1]
+    (foreign,) = [finding for finding in cw.verify(one).findings if finding.code == "foreign_directory"]
+    assert (foreign.file, foreign.stops_broker) == (str(one / "bootstrap.checkpoint.d"), True)
+
+
 def test_find_has_the_offset_of_a_time_in_every_partition(command: Command, disks: tuple[Path, Path]) -> None:
     one, two = disks
     records = {path.name: list(cw.Log(path).records()) for path in (one / "cities-0", two / "cities-1")}

@@ -11,14 +11,14 @@ import pytest
 
 import cordwood as cw
 from cordwood import properties as files
-from cordwood._core import _log_config_from_properties
+from cordwood._core import _log_config_checked
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 CASES = json.loads((VECTORS / "log_config_cases.json").read_text())["cases"]
 
 
 def test_every_setting_of_the_core_is_a_field_with_its_default() -> None:
-    fields = _log_config_from_properties({})
+    fields = _log_config_checked({})
     assert list(fields) == [field.name for field in dataclasses.fields(cw.LogConfig)]
     assert cw.LogConfig() == cw.LogConfig(**fields)
     for field in dataclasses.fields(cw.LogConfig):
@@ -172,6 +172,7 @@ def test_a_configuration_is_a_frozen_value() -> None:
     assert (config.cleanup_policy, config.message_timestamp_type) == ("compact,delete", cw.TimestampType.LogAppendTime)
     assert pickle.loads(pickle.dumps(config)) == config
     assert len({config, dataclasses.replace(config), cw.LogConfig()}) == 2
+    assert repr(cw.LogConfig()) == repr(cw.LogConfig(retention_ms=7 * 86_400_000))
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.segment_ms = 5  # type: ignore[misc]
     with pytest.raises(TypeError):

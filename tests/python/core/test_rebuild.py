@@ -21,7 +21,8 @@ def settings(partition: Partition) -> cw.LogConfig:
     given = corpus.cases()[partition.case]["settings"]
     given = given.get(partition.name.rpartition("-")[0], given)
     names = {"index.interval.bytes", "segment.index.bytes"}
-    return cw.LogConfig.from_properties({name: text for name, text in given.items() if name in names})
+    default = {"index.interval.bytes": "4096"}
+    return cw.LogConfig.from_properties(default | {name: text for name, text in given.items() if name in names})
 
 
 def copied(partition: Partition, folder: Path) -> Path:

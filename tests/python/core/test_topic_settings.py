@@ -1,6 +1,6 @@
 """The settings of a topic, from the metadata of its data directory.
 
-The metadata is a real broker's (`16-data-dir`), or records that are encoded here by Kafka's published schemas.
+The metadata is a real broker's (`16-data-dir`), or that of a `Cluster`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from clusters import BROKER, TOPIC, Cluster, kafkas
 from corpus import GOLDEN
 
 import cordwood as cw
+from cordwood.config import stated_names
 
 
 @pytest.fixture
@@ -52,13 +53,11 @@ def test_retention_of_a_topic_that_the_metadata_says_is_compacted_deletes_nothin
     path = cluster.write()
     assert cw.Log(path).is_compacted
     assert cw.plan_retention(cw.Log(path)).segments == []
-    # settings of which none is a policy are refused, because the policy would be only the default
-    with pytest.raises(cw.ConfigError, match=r"cleanup\.policy"):
-        cw.plan_retention(cw.Log(path), cw.LogConfig(retention_ms=1))
+    # settings of which none is a policy do not hide that of the topic
+    assert cw.plan_retention(cw.Log(path), cw.LogConfig(retention_ms=1)).segments == []
     with cw.LogWriter(path, config=cw.LogConfig(retention_ms=1)) as writer:
-        with pytest.raises(cw.ConfigError, match="compact"):
-            writer.apply_retention()
-        assert len(writer.reader().segments) == 4
+        assert writer.apply_retention().segments == []
+        assert (writer.config.retention_ms, writer.config.cleanup_policy) == (1, "compact")
     cluster.set(TOPIC, "orders", cleanup_policy="compact,delete", retention_ms="1000")
     assert len(cw.plan_retention(cw.Log(path)).segments) == 3
 
@@ -77,7 +76,7 @@ def test_explicit_settings_take_precedence_over_the_metadata(cluster: Cluster) -
 def test_settings_of_the_broker_stand_below_those_of_the_topic_and_above_its_file(cluster: Cluster) -> None:
     path = cluster.write()
     file = {"node.id": "3", "log.retention.ms": "1", "log.segment.bytes": "2097152", "log.cleanup.policy": "compact"}
-    assert config_of(path) == cw.LogConfig()
+    assert (config_of(path), stated_names(config_of(path))) == (cw.LogConfig(), set())
     cluster.set(BROKER, "", log_retention_ms="20", log_cleaner_delete_retention_ms="30")
     cluster.set(BROKER, "3", log_retention_ms="21")
     cluster.set(BROKER, "4", log_retention_ms="22")
@@ -124,10 +123,13 @@ def test_metadata_with_missing_records_is_an_error_and_not_a_default(cluster: Cl
     records = log.read_bytes()
     # the first batch, with the topic, is gone
     log.write_bytes(records[12 + int.from_bytes(records[8:12]) :])
-    for call in (lambda: cw.plan_retention(cw.Log(path)), lambda: cw.LogWriter(path)):
+    for config in (None, cw.LogConfig(retention_ms=1)):
         with pytest.raises(cw.CorruptLogError, match="missing"):
-            call()
-    assert len(cw.plan_retention(cw.Log(path), cw.LogConfig(retention_ms=1)).segments) == 3
+            cw.plan_retention(cw.Log(path), config)
+        with cw.LogWriter(path, config=config) as writer, pytest.raises(cw.CorruptLogError, match="missing"):
+            writer.apply_retention()
+    given = cw.LogConfig(retention_ms=1, cleanup_policy="delete")
+    assert len(cw.plan_retention(cw.Log(path), given).segments) == 3
 
 
 def test_a_compacted_log_without_metadata_is_refused_without_a_policy(tmp_path: Path) -> None:

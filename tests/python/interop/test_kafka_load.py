@@ -33,6 +33,8 @@ def partitions() -> list[tuple[corpus.Partition, dict[str, str]]]:
 def planned(path: Path, settings: dict[str, str], **how: Any) -> tuple[dict[str, Any], dict[str, list[int | None]]]:
     """The plan as the JVM writes it, and the size and checksum of each file afterwards."""
     properties = {"internal.segment.bytes" if name == "segment.bytes" else name: v for name, v in settings.items()}
+    # without it, it is the one that the indexes show
+    properties.setdefault("index.interval.bytes", "4096")
     load = cw.plan_kafka_load(path, config=cw.LogConfig.from_properties(properties), **how)
     if load.log is None:
         assert load.failure is not None

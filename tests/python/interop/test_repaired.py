@@ -27,6 +27,8 @@ def test_a_repaired_directory_is_opened_as_it_is(kafka: KafkaClasses, tmp_path: 
     done = mutate(path, choose)
     case = f"seed {seed}: {part.case}, {done}"
     properties = {"internal.segment.bytes" if name == "segment.bytes" else name: v for name, v in settings.items()}
+    # without it, it is the one that the indexes show
+    properties.setdefault("index.interval.bytes", "4096")
     config = cw.LogConfig.from_properties(properties)
     try:
         plan = cw.repair(path, policy=policy, config=config, dry_run=False)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cordwood::config::{
-    Allowed, CleanupPolicy, CompressionType, LogConfig, PropertySource, Setting, settings,
+    Allowed, CleanupPolicy, CompressionType, LogConfig, PropertySource, Setting, StatedSettings, settings,
 };
 use cordwood::error::Error;
 use cordwood::types::TimestampType;
@@ -259,6 +259,26 @@ fn tiered_storage_is_refused_and_its_other_settings_are_ignored() {
     ];
     assert_eq!(LogConfig::from_properties(&properties(&off), None).unwrap(), LogConfig::default());
     assert_eq!(topic_error(&[("remote.storage.enable", "true")]).0, "remote.storage.enable");
+}
+
+#[test]
+fn a_setting_is_stated_by_properties_or_by_another_value_than_the_default() {
+    let stated = |config: &LogConfig| -> Vec<_> {
+        settings().map(|setting| setting.name).filter(|name| config.states(name)).collect()
+    };
+    assert_eq!(stated(&LogConfig::default()), [""; 0]);
+    assert_eq!(stated(&LogConfig { segment_ms: 5, ..LogConfig::default() }), ["segment.ms"]);
+    let week = StatedSettings::of(["retention.ms", "no.such.setting"]);
+    assert_eq!(stated(&LogConfig { stated: week, ..LogConfig::default() }), ["retention.ms"]);
+    let broker = properties(&[("log.retention.hours", "168"), ("log.cleanup.policy", "delete")]);
+    let config = LogConfig::from_properties(&broker, None).unwrap();
+    assert_eq!(stated(&config), ["retention.ms", "cleanup.policy"]);
+    let small = config.with_overrides(&properties(&[("internal.segment.bytes", "4096")])).unwrap();
+    assert_eq!(stated(&small), ["segment.bytes", "retention.ms", "cleanup.policy"]);
+    let names: Vec<_> = settings().map(|setting| setting.name).collect();
+    assert_eq!(StatedSettings::of(names.iter().copied()), StatedSettings::ALL);
+    assert_eq!(stated(&LogConfig { stated: StatedSettings::ALL, ..LogConfig::default() }), names);
+    assert!(!LogConfig::default().states("no.such.setting"));
 }
 
 #[test]

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 from cordwood.cli.exit_codes import FAILED, USAGE, UsageError, exit_code_of, say, stop_when_unread
 from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.once import CommandWithOptionsOnce
-from cordwood.cli.settings import SETTINGS, settings
+from cordwood.cli.settings import SETTINGS, assigned
 from cordwood.cli.terminal import Column as Heading
 from cordwood.cli.terminal import print_json, print_table
 from cordwood.quantities import bytes_in_words, several
@@ -188,7 +188,7 @@ def rebuild_indexes(  # noqa: PLR0913, PLR0917
     is one row, and does not change the exit code.
     """  # noqa: D301
     options = _options(option, None, None)
-    config = settings(None, assignments).to_properties() if assignments else None
+    config = assigned(assignments) or None
     if output is not None:
         new_output(output, [path])
     with _session("rebuild-indexes", master) as spark:

@@ -16,9 +16,10 @@ mod topic_logs;
 mod transactions;
 
 pub use cluster::{
-    ClusterMetadata, TopicSettings, is_topic_compacted, metadata, metadata_records, topic_settings,
+    ClusterMetadata, SettingSource, TopicSettings, is_topic_compacted, metadata, metadata_records,
+    topic_settings,
 };
-pub(crate) use cluster::{SnapshotFault, snapshot_fault, undamaged_topic_settings};
+pub(crate) use cluster::{SnapshotFault, known_settings, snapshot_fault};
 pub use consumer_groups::consumer_groups;
 pub use consumer_offsets::consumer_offsets;
 pub use open_transactions::open_transactions;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use cordwood::config::{LogConfig, PropertySource};
+use cordwood::config::{LogConfig, PropertySource, StatedSettings};
 use cordwood::inspect::kafka_load::{KafkaLoad, LoadOptions, LoadedLog};
 use serde_json::{Value, json};
 
@@ -67,7 +67,9 @@ fn config(settings: &Value) -> LogConfig {
     };
     let settings = settings.iter().filter(|(name, _)| *name != "message.format.version");
     let settings = settings.map(|(key, value)| (name(key), golden::text(value))).collect();
-    LogConfig::from_properties(&settings, Some(PropertySource::Topic)).unwrap()
+    let config = LogConfig::from_properties(&settings, Some(PropertySource::Topic)).unwrap();
+    // Kafka ran with its defaults for the others
+    LogConfig { stated: StatedSettings::ALL, ..config }
 }
 
 fn plan(case: &Case, clean: bool, recovery_point: i64) -> KafkaLoad {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cordwood::config::LogConfig;
+use cordwood::config::{LogConfig, StatedSettings};
 use serde_json::Value;
 
 use super::{compared, copied, differences, files, is_derived, rebuilt, remove_derived};
@@ -20,6 +20,7 @@ fn config(partition: &Partition) -> LogConfig {
     LogConfig {
         index_interval_bytes: number("index.interval.bytes", default.index_interval_bytes),
         segment_index_bytes: number("segment.index.bytes", default.segment_index_bytes),
+        stated: StatedSettings::ALL,
         ..default
     }
 }

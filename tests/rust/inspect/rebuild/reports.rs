@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 
 use cordwood::Error;
-use cordwood::config::LogConfig;
+use cordwood::config::{LogConfig, StatedSettings};
 use cordwood::fs::PartitionLocks;
 use cordwood::inspect::rebuild::{RebuildOptions, rebuild};
 use cordwood::record::NewRecord;
@@ -29,7 +29,8 @@ fn every_case_has_the_same_report_and_files_with_any_number_of_threads() {
         let report = compared(&one, None);
         assert!(report.is_clean());
         let interval = u32::try_from(report.index_interval_bytes).unwrap();
-        let config = LogConfig { index_interval_bytes: interval, ..LogConfig::default() };
+        let config =
+            LogConfig { index_interval_bytes: interval, stated: StatedSettings::ALL, ..LogConfig::default() };
         for (threads, dry_run) in [(3, false), (2, true), (64, true)] {
             let options = RebuildOptions { threads, ..options(Some(config.clone()), dry_run) };
             rebuild(&several, &options).unwrap();

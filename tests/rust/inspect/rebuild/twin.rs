@@ -1,6 +1,6 @@
 //! Random logs: the files are those of a naive writer, whatever the number of threads.
 
-use cordwood::config::LogConfig;
+use cordwood::config::{LogConfig, StatedSettings};
 use cordwood::inspect::rebuild::{RebuildOptions, rebuild};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed};
@@ -25,7 +25,7 @@ proptest! {
         let folder = folder();
         let partition = PartitionBuilder::rolled(Indexing::every(interval as usize), segment_bytes, batches);
         let directory = partition.write(folder.path(), "orders-0");
-        let config = LogConfig { index_interval_bytes: interval, ..LogConfig::default() };
+        let config = LogConfig { index_interval_bytes: interval, stated: StatedSettings::ALL, ..LogConfig::default() };
         let report = compared(&directory, Some(config.clone()));
         for file in &report.files {
             let is_snapshot = file.file.extension().is_some_and(|extension| extension == "snapshot");

@@ -12,6 +12,7 @@ mod values_that_are_logs;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
+use cordwood::config::StatedSettings;
 use cordwood::fs::names::{FileKind, SegmentFileName, Stage};
 use cordwood::inspect::repair::{
     RepairAction, RepairActionKind, RepairOptions, RepairPlan, RepairPolicy, plan_repair, repair,
@@ -28,7 +29,8 @@ type OwnBatch = (i64, i64, Vec<u8>);
 type Files = BTreeMap<String, Vec<u8>>;
 
 fn options(policy: RepairPolicy, interval: u32) -> RepairOptions {
-    let config = LogConfig { index_interval_bytes: interval, ..LogConfig::default() };
+    let config =
+        LogConfig { index_interval_bytes: interval, stated: StatedSettings::ALL, ..LogConfig::default() };
     RepairOptions { policy, config: Some(config), ..RepairOptions::default() }
 }
 

@@ -21,8 +21,8 @@ use crate::log::{DamagedRange, Log, OnDamage};
 #[cfg(feature = "python")]
 pub(super) use columns::COLUMNS;
 pub use records::metadata_records;
-pub(crate) use settings::undamaged_topic_settings;
-pub use settings::{TopicSettings, is_topic_compacted, topic_settings};
+pub(crate) use settings::known_settings;
+pub use settings::{SettingSource, TopicSettings, is_topic_compacted, topic_settings};
 use snapshot::{Snapshot, snapshots_in};
 pub(crate) use snapshot::{SnapshotFault, snapshot_fault};
 use state::State;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::topic_logs::TableOptions;
 use super::state::{BROKER_RESOURCE, State, TOPIC_RESOURCE};
 use super::{CLUSTER_METADATA, Replayed, replay};
-use crate::config::{CLEANUP_POLICY, LogConfig};
+use crate::config::{CLEANUP_POLICY, INDEX_INTERVAL, LogConfig, RETENTION_MS, Setting};
 use crate::error::{Error, Malformed, NotFound, Result};
 use crate::fs::names::{PartitionName, PartitionState};
 use crate::fs::{Directory, META_PROPERTIES};
@@ -28,7 +28,8 @@ pub struct TopicSettings {
 
 impl TopicSettings {
     /// The settings with Kafka's precedence: `overrides`, the topic's, the broker's dynamic ones, those of `broker_file`, the
-    /// defaults.
+    /// defaults. Those that one of the sources has are stated; with a file, also those that decide on retention: nothing else can
+    /// have others than the defaults.
     ///
     /// # Errors
     /// As [`LogConfig::from_properties`].
@@ -39,19 +40,77 @@ impl TopicSettings {
     ) -> Result<LogConfig> {
         let mut broker = broker_file.clone();
         broker.extend(self.broker.clone());
-        LogConfig::of_topic(&broker, &self.overrides, overrides)
+        let mut config = LogConfig::of_topic(&broker, &self.overrides, overrides)?;
+        if !broker_file.is_empty() {
+            [CLEANUP_POLICY, RETENTION_MS].into_iter().for_each(|name| config.stated.add(name));
+        }
+        Ok(config)
     }
 
-    /// Whether one of the settings is the interval between index entries.
-    pub(crate) fn has_index_interval(&self) -> bool {
-        self.overrides.contains_key("index.interval.bytes")
-            || self.broker.contains_key("log.index.interval.bytes")
+    /// Which of the sources of [`TopicSettings::config`] a setting is from.
+    pub fn source_of(
+        &self,
+        setting: &Setting,
+        broker_file: &BTreeMap<String, String>,
+        overrides: &BTreeMap<String, String>,
+    ) -> SettingSource {
+        if setting.is_in_topic(overrides) {
+            return SettingSource::Override;
+        }
+        if setting.is_in_topic(&self.overrides) {
+            return SettingSource::Topic;
+        }
+        // the first name that one of them has takes precedence, not the first source
+        let names = || setting.synonyms.iter().map(|synonym| synonym.name);
+        match names().find(|name| self.broker.contains_key(*name) || broker_file.contains_key(*name)) {
+            Some(name) if self.broker.contains_key(name) => SettingSource::Broker,
+            Some(_) => SettingSource::File,
+            None => SettingSource::Default,
+        }
+    }
+
+    /// The interval between index entries; `None` if the metadata does not have it.
+    ///
+    /// # Errors
+    /// As [`TopicSettings::config`].
+    pub(crate) fn index_interval(&self) -> Result<Option<u32>> {
+        let none = BTreeMap::new();
+        let config = self.config(&none, &none)?;
+        Ok(config.states(INDEX_INTERVAL).then_some(config.index_interval_bytes))
     }
 
     /// Whether the topic is compacted, alone or also deleted from. `None` if only the broker's own file can say so.
     fn is_compacted(&self) -> Option<bool> {
         let policy = self.overrides.get(CLEANUP_POLICY).or_else(|| self.broker.get("log.cleanup.policy"))?;
         Some(policy.split(',').any(|policy| policy.trim() == "compact"))
+    }
+}
+
+/// Where a setting of a topic is from, by descending precedence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SettingSource {
+    /// The caller.
+    Override,
+    /// The topic's settings in the metadata.
+    Topic,
+    /// The dynamic settings of the broker, or of all brokers, in the metadata.
+    Broker,
+    /// The broker's file.
+    File,
+    /// Kafka's default.
+    Default,
+}
+
+impl SettingSource {
+    /// A stable name for programs: `override`, `topic`, `broker`, `file`, `default`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Override => "override",
+            Self::Topic => "topic",
+            Self::Broker => "broker",
+            Self::File => "file",
+            Self::Default => "default",
+        }
     }
 }
 
@@ -70,40 +129,34 @@ pub fn topic_settings(
     metadata: Option<&Path>,
     options: &LogOptions,
 ) -> Result<Option<TopicSettings>> {
-    let Some(place) = Place::of(partition.as_ref())? else { return Ok(None) };
-    let source = match metadata {
-        Some(path) => path.to_owned(),
-        None if place.has_metadata()? => place.folder.path_of(METADATA_PARTITION),
-        None => return Ok(None),
-    };
-    let options = LogOptions { topic: None, partition: None, log_start_offset: None, ..options.clone() };
-    let options = TableOptions { log: options, ..TableOptions::default() };
-    let found = replay(&[&source], &options)?;
-    let Some(Replayed { mut state, .. }) = found else { return Ok(None) };
-    state.finish();
-    let settings = place.settings(&state, source.clone())?;
-    if let Some(wrong) = state.errors.into_iter().next() {
-        let expected = "metadata without errors, because a setting of the topic may be missing (repair it, or give the settings)";
-        return Err(Malformed::new(expected, wrong.text).at(source, 0, wrong.offset));
-    }
-    if let (None, Some(_)) = (&settings, metadata) {
-        let expected = format!("metadata with the topic {:?} of this partition", place.topic);
-        return Err(Error::config("metadata", expected, source.display().to_string()));
-    }
-    Ok(settings)
+    let place = Place::of(partition.as_ref())?;
+    place.map_or(Ok(None), |place| place.topic_settings(metadata, options))
 }
 
-/// [`topic_settings`] by the metadata of the data directory, `None` also if the metadata is damaged: for what changes no record.
+/// What is known of the settings of a partition's topic.
+#[derive(Debug, Default)]
+pub(crate) struct KnownSettings {
+    /// `None` as in [`topic_settings`], and if the metadata cannot be read.
+    pub(crate) settings: Option<TopicSettings>,
+    /// Why the metadata cannot be read.
+    pub(crate) damage: Option<Error>,
+}
+
+/// [`topic_settings`] by the metadata of the data directory. Metadata that cannot be read is a warning and no error, because it must not
+/// prevent what deletes nothing.
 ///
 /// # Errors
-/// [`Error::Io`] and [`Error::Interrupted`].
-pub(crate) fn undamaged_topic_settings(
-    partition: &Path,
-    options: &LogOptions,
-) -> Result<Option<TopicSettings>> {
-    match topic_settings(partition, None, options) {
-        Err(Error::Corrupt { .. } | Error::UnsupportedFormat { .. }) => Ok(None),
-        found => found,
+/// [`Error::Io`] of the partition; [`Error::Interrupted`].
+pub(crate) fn known_settings(partition: &Path, options: &LogOptions) -> Result<KnownSettings> {
+    let Some(place) = Place::of(partition)? else { return Ok(KnownSettings::default()) };
+    match place.topic_settings(None, options) {
+        Ok(settings) => Ok(KnownSettings { settings, damage: None }),
+        Err(error @ Error::Interrupted(_)) => Err(error),
+        Err(error) => {
+            let warning = format!("the settings of the topic {} are not known: {error}", place.topic);
+            (options.on_warning.0)(&warning);
+            Ok(KnownSettings { settings: None, damage: Some(error) })
+        }
     }
 }
 
@@ -143,6 +196,31 @@ impl Place {
         let name = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
         let name = name.filter(|name| name.state == PartitionState::Live && name.topic != CLUSTER_METADATA);
         Ok(name.zip(folder).map(|(name, folder)| Self { folder, topic: name.topic, topic_id }))
+    }
+
+    /// [`topic_settings`] of the partition.
+    fn topic_settings(&self, metadata: Option<&Path>, options: &LogOptions) -> Result<Option<TopicSettings>> {
+        let source = match metadata {
+            Some(path) => path.to_owned(),
+            None if self.has_metadata()? => self.folder.path_of(METADATA_PARTITION),
+            None => return Ok(None),
+        };
+        let options = LogOptions { topic: None, partition: None, log_start_offset: None, ..options.clone() };
+        let options = TableOptions { log: options, ..TableOptions::default() };
+        let found = replay(&[&source], &options)?;
+        let Some(Replayed { mut state, .. }) = found else { return Ok(None) };
+        state.finish();
+        let settings = self.settings(&state, source.clone())?;
+        if let Some(wrong) = state.errors.into_iter().next() {
+            let expected = "metadata without errors, because a setting of the topic may be missing (repair it, or state the settings: \
+                            what deletes records needs cleanup.policy, and retention also retention.ms)";
+            return Err(Malformed::new(expected, wrong.text).at(source, 0, wrong.offset));
+        }
+        if let (None, Some(_)) = (&settings, metadata) {
+            let expected = format!("metadata with the topic {:?} of this partition", self.topic);
+            return Err(Error::config("metadata", expected, source.display().to_string()));
+        }
+        Ok(settings)
     }
 
     fn has_metadata(&self) -> Result<bool> {
