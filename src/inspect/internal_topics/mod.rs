@@ -34,8 +34,10 @@ pub use control::control_record_text;
 pub(super) use java::write_double;
 pub use parser::{MessageParser, MissingKey, ParsedRecord};
 pub use readable::DecodeError;
+pub(crate) use tables::{
+    Assignments, SnapshotFault, SnapshotFaultKind, snapshot_fault, undamaged_topic_settings,
+};
 pub use tables::{
     Cell, ClusterMetadata, Table, TableOptions, TopicSettings, consumer_groups, consumer_offsets,
     is_topic_compacted, metadata, metadata_records, open_transactions, topic_settings, transactions,
 };
-pub(crate) use tables::{SnapshotFault, snapshot_fault, undamaged_topic_settings};

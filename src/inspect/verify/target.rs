@@ -10,7 +10,7 @@ use crate::fs::names::{PartitionName, PartitionState, Stage};
 use crate::fs::{Directory, FileType};
 use crate::segment::with_descriptors;
 use crate::state::COPY_JOURNAL;
-use crate::state::data_directory::CLEAN_SHUTDOWN;
+use crate::state::data_directory::{CLEAN_SHUTDOWN, REMOTE_LOG_INDEX_CACHE};
 
 /// A partition to be verified.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -25,7 +25,7 @@ pub(super) struct Target {
 /// a partition's name ends its start.
 ///
 /// *Source*: `LogManager.loadLogs`.
-const NOT_PARTITIONS: [&str; 2] = ["remote-log-index-cache", CLEAN_SHUTDOWN];
+const NOT_PARTITIONS: [&str; 2] = [REMOTE_LOG_INDEX_CACHE, CLEAN_SHUTDOWN];
 
 /// The partitions of some paths, each once, in the order of the paths, and findings about the data directories.
 ///

@@ -13,10 +13,12 @@ mod table;
 mod topic_logs;
 mod transactions;
 
+pub(crate) use cluster::{
+    Assignments, SnapshotFault, SnapshotFaultKind, snapshot_fault, undamaged_topic_settings,
+};
 pub use cluster::{
     ClusterMetadata, TopicSettings, is_topic_compacted, metadata, metadata_records, topic_settings,
 };
-pub(crate) use cluster::{SnapshotFault, snapshot_fault, undamaged_topic_settings};
 pub use consumer_groups::consumer_groups;
 pub use consumer_offsets::consumer_offsets;
 pub use open_transactions::open_transactions;
