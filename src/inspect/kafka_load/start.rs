@@ -98,9 +98,12 @@ pub fn plan_start(path: &Path, others: &[PathBuf], interrupt: Interrupt) -> Resu
 struct LoadedDirectory {
     name: String,
     partition: PartitionName,
-    /// `None` if it cannot be read.
-    topic_id: Option<Option<TopicId>>,
+    topic_id: std::result::Result<Option<TopicId>, Unreadable>,
 }
+
+/// `partition.metadata` cannot be read: then the loading fails.
+#[derive(Debug)]
+struct Unreadable;
 
 fn loaded_directories(folder: &Directory) -> Result<Vec<LoadedDirectory>> {
     let entries = with_descriptors(|| folder.list_until_stable(Directory::entries))?;
@@ -115,7 +118,7 @@ fn loaded_directories(folder: &Directory) -> Result<Vec<LoadedDirectory>> {
         }
         let topic_id = match topic_id(&folder.path_of(&name)) {
             Err(error @ Error::Interrupted(_)) => return Err(error),
-            read => read.ok(),
+            read => read.map_err(|_| Unreadable),
         };
         loaded.push(LoadedDirectory { name, partition, topic_id });
     }
@@ -156,8 +159,8 @@ fn refuse_duplicates(loaded: &[LoadedDirectory], planned: &mut [PlannedDirectory
 impl PlannedDirectory {
     fn refuse(&mut self, expected: &str, found: &str) {
         self.fate = Fate::Refused;
-        self.expected = expected.to_owned();
-        self.found = found.to_owned();
+        expected.clone_into(&mut self.expected);
+        found.clone_into(&mut self.found);
     }
 }
 
@@ -254,61 +257,14 @@ impl Broker {
             let expected = "a topic id in partition.metadata, by which the cluster knows the partition";
             return Assigned::WithoutId(Difference::new(expected, "none"));
         };
-        let known = match &self.metadata {
-            Metadata::Known(known) => known,
-            Metadata::Unknown => return Assigned::Unknown,
+        match &self.metadata {
+            Metadata::Known(known) => compare(known, node, name, &id),
+            Metadata::Unknown => Assigned::Unknown,
             Metadata::Missing => {
                 let expected = "the metadata of the cluster, without which a broker that is its own controller starts as an empty \
                                 cluster";
                 let found = format!("no {CLUSTER_METADATA_DIRECTORY}");
-                return Assigned::WithoutMetadata(Difference::new(expected, found));
-            }
-        };
-        let number = name.partition;
-        let brokers = known.brokers(&id, number);
-        let is_here = brokers.as_ref().is_some_and(|brokers| brokers.contains(&node.into()));
-        match (known.topic(&id), known.topic_id(&name.topic)) {
-            (Some(topic), _) if topic == name.topic => {}
-            (other, Some(usual)) => {
-                let expected = format!(
-                    "topic id {usual}, which topic {} has in the metadata of the cluster",
-                    name.topic
-                );
-                let found = match other {
-                    Some(topic) => format!("topic id {id}, which is that of topic {topic}"),
-                    None => format!("topic id {id}, which no topic has there"),
-                };
-                let difference = Difference::new(expected, found);
-                return Assigned::OtherId { is_stray: !is_here, difference };
-            }
-            (Some(topic), None) => {
-                let expected = "a topic of the metadata of the cluster";
-                let found = format!("topic {}, with the id {id} of topic {topic}", name.topic);
-                return Assigned::OtherId {
-                    is_stray: !is_here,
-                    difference: Difference::new(expected, found),
-                };
-            }
-            (None, None) => {
-                let expected = "a topic of the metadata of the cluster";
-                let found = format!("topic {} with the id {id}, which is not there", name.topic);
-                return Assigned::Elsewhere(Difference::new(expected, found));
-            }
-        }
-        match brokers {
-            _ if is_here => Assigned::Here,
-            Some(brokers) => {
-                let expected = format!("a partition that the metadata of the cluster has on broker {node}");
-                let brokers: Vec<_> = brokers.iter().map(ToString::to_string).collect();
-                let found = format!("one that it has on other brokers: {}", brokers.join(", "));
-                Assigned::Elsewhere(Difference::new(expected, found))
-            }
-            None => {
-                let expected = format!("a partition of topic {} in the metadata of the cluster", name.topic);
-                Assigned::Elsewhere(Difference::new(
-                    expected,
-                    format!("partition {number}, which is not there"),
-                ))
+                Assigned::WithoutMetadata(Difference::new(expected, found))
             }
         }
     }
@@ -319,9 +275,8 @@ impl Broker {
             PartitionState::Delete => (Fate::Deleted, None),
             PartitionState::Stray => (Fate::SetAside, None),
             PartitionState::Live | PartitionState::Future => match &loaded.topic_id {
-                // it is not loaded
-                None => (Fate::Kept, None),
-                Some(id) => match self.assigned(&loaded.partition, id.as_ref()) {
+                Err(Unreadable) => (Fate::Kept, None),
+                Ok(id) => match self.assigned(&loaded.partition, id.as_ref()) {
                     Assigned::Here | Assigned::Unknown => (Fate::Kept, None),
                     Assigned::OtherId { is_stray: false, difference } => (Fate::Unserved, Some(difference)),
                     Assigned::WithoutId(difference)
@@ -344,7 +299,7 @@ impl Broker {
             return;
         };
         let name = &future.partition;
-        let id = future.topic_id.as_ref().and_then(Option::as_ref).map(ToString::to_string);
+        let id = future.topic_id.as_ref().ok().and_then(Option::as_ref).map(ToString::to_string);
         let is_future = name.state == PartitionState::Future;
         let Some(id) = id.filter(|_| is_future && self.directory_id.is_some()) else { return };
         if known.directory(&id, name.partition, node) != self.directory_id.as_deref() {
@@ -361,6 +316,49 @@ impl Broker {
                 "no live directory of this partition, because a broker renames this one to it",
                 &live,
             );
+        }
+    }
+}
+
+/// Compares the name and the topic id of a partition directory with the metadata.
+fn compare(known: &Assignments, node: i32, name: &PartitionName, id: &str) -> Assigned {
+    let number = name.partition;
+    let brokers = known.brokers(id, number);
+    let is_here = brokers.as_ref().is_some_and(|brokers| brokers.contains(&node.into()));
+    match (known.topic(id), known.topic_id(&name.topic)) {
+        (Some(topic), _) if topic == name.topic => {}
+        (other, Some(usual)) => {
+            let expected =
+                format!("topic id {usual}, which topic {} has in the metadata of the cluster", name.topic);
+            let found = match other {
+                Some(topic) => format!("topic id {id}, which is that of topic {topic}"),
+                None => format!("topic id {id}, which no topic has there"),
+            };
+            let difference = Difference::new(expected, found);
+            return Assigned::OtherId { is_stray: !is_here, difference };
+        }
+        (Some(topic), None) => {
+            let expected = "a topic of the metadata of the cluster";
+            let found = format!("topic {}, with the id {id} of topic {topic}", name.topic);
+            return Assigned::OtherId { is_stray: !is_here, difference: Difference::new(expected, found) };
+        }
+        (None, None) => {
+            let expected = "a topic of the metadata of the cluster";
+            let found = format!("topic {} with the id {id}, which is not there", name.topic);
+            return Assigned::Elsewhere(Difference::new(expected, found));
+        }
+    }
+    match brokers {
+        _ if is_here => Assigned::Here,
+        Some(brokers) => {
+            let expected = format!("a partition that the metadata of the cluster has on broker {node}");
+            let brokers: Vec<_> = brokers.iter().map(ToString::to_string).collect();
+            let found = format!("one that it has on other brokers: {}", brokers.join(", "));
+            Assigned::Elsewhere(Difference::new(expected, found))
+        }
+        None => {
+            let expected = format!("a partition of topic {} in the metadata of the cluster", name.topic);
+            Assigned::Elsewhere(Difference::new(expected, format!("partition {number}, which is not there")))
         }
     }
 }

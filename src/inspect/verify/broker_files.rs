@@ -125,7 +125,7 @@ fn check_meta_properties(properties: &MetaProperties) -> std::result::Result<boo
         _ => return Err(("the number of the broker", format!("{id} {:?}", properties.get(id)))),
     }
     let cluster = properties.get("cluster.id");
-    if cluster.is_some_and(|id| id.is_empty()) || cluster.is_none() && id == "node.id" {
+    if cluster.is_some_and(str::is_empty) || cluster.is_none() && id == "node.id" {
         return Err(("cluster.id with the id of the cluster", format!("cluster.id {cluster:?}")));
     }
     match properties.get("directory.id") {

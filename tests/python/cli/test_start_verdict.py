@@ -84,6 +84,14 @@ def test_partitions_that_the_metadata_does_not_have_are_stray(command: Command, 
     assert (code, fates["cities-7"], summary["stray"]) == (0, "stray", 1)
 
 
+def test_partitions_of_other_brokers_are_stray(command: Command, data: Path) -> None:
+    properties = data / "meta.properties"
+    properties.write_text(properties.read_text().replace("node.id=1", "node.id: 2"))
+    _, fates, (summary,) = verdicts(command, data)
+    assert fates == dict.fromkeys(OTHERS, "stray") | {METADATA: "metadata"}
+    assert summary["strays"][0]["reason"].endswith("found one that it has on other brokers: 1")
+
+
 def test_a_partition_by_itself_is_compared_with_the_metadata_around_it(command: Command, data: Path) -> None:
     shutil.copytree(data / "cities-0", data / "cities-7")
     assert verdicts(command, data / "cities-7")[:2] == (1, {"cities-7": "stray"})

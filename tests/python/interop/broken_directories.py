@@ -164,11 +164,6 @@ def of_states() -> Iterator[tuple[str, Break]]:
         "bootstrap.checkpoint: a record of a later version",
         lambda path: content(lambda text: text + later)(path / "bootstrap.checkpoint"),
     )
-    yield "meta.properties: another node.id", content_of("meta.properties", b"node.id=1", b"node.id=2")
-
-
-def content_of(name: str, old: bytes, new: bytes) -> Break:
-    return lambda path: (path / name).write_bytes((path / name).read_bytes().replace(old, new))
 
 
 def of_partitions() -> Iterator[tuple[str, Break]]:
