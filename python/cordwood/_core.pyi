@@ -214,6 +214,7 @@ __all__ = [
     "__version__",
     "_data_directory_entry",
     "_decode_batches",
+    "_directory_fates",
     "_has_segments",
     "_is_in_data_directory",
     "_is_segment_file",
@@ -236,6 +237,7 @@ __all__ = [
     "_scan_logs",
     "_time_forms",
     "_watch_directories",
+    "_wrong_writer_files",
     "carve",
     "classify",
     "consumer_groups",
@@ -256,6 +258,15 @@ __all__ = [
 ]
 
 __version__: str
+
+def _directory_fates(
+    path: FilePath, others: Sequence[FilePath]
+) -> list[tuple[str, Literal["kept", "metadata", "stray", "unserved", "deleted", "set_aside", "refused"], str, str]]:
+    """Return the partition directories of a data directory, and what a broker does with each that it can load.
+
+    A name, the fate, and what a broker expects and finds, if it is not *kept*; at the end, `meta.properties` if it is
+    missing. *others*: further data directories, one of which may have the metadata log of the broker.
+    """
 
 def _has_segments(path: FilePath) -> bool:
     """Return whether a directory has a `.log` named by 20 digits, or one with `.swap`, which Kafka would rename."""
@@ -288,6 +299,9 @@ def _nearest(name: str, known: Sequence[str], letters: int = 3) -> str | None:
 
     A name is near if it has at most one edit for each *letters* letters of *name*; one edit is always allowed.
     """
+
+def _wrong_writer_files(path: FilePath) -> list[str]:
+    """Return the small files of a `LogWriter` in a partition directory that an opening makes again."""
 
 def _log_config_from_properties(
     properties: dict[str, str], kind: PropertySource | None = None, overrides: dict[str, str] | None = None

@@ -2,18 +2,15 @@
 
 use crate::fs::names::PartitionName;
 use crate::fs::{DATA_DIRECTORY_LOCK, META_PROPERTIES, PartitionLocks, STAGED};
-use crate::state::data_directory::CLEAN_SHUTDOWN;
+use crate::state::data_directory::{BOOTSTRAP_CHECKPOINT, CLEAN_SHUTDOWN, REMOTE_LOG_INDEX_CACHE};
 use crate::state::offset_checkpoint::{CLEANED_OFFSETS, HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS};
-
-/// The file with which a cluster starts.
-pub(crate) const BOOTSTRAP: &str = "bootstrap.checkpoint";
 
 /// The files of a broker and of this library. Each is replaced by one with the suffix `.tmp`.
 const FILES: [&str; 9] = [
     META_PROPERTIES,
     DATA_DIRECTORY_LOCK,
     CLEAN_SHUTDOWN,
-    BOOTSTRAP,
+    BOOTSTRAP_CHECKPOINT,
     RECOVERY_POINTS,
     LOG_START_OFFSETS,
     CLEANED_OFFSETS,
@@ -25,7 +22,7 @@ const FILES: [&str; 9] = [
 /// name ends its start.
 ///
 /// *Source*: `LogManager.loadLogs`.
-const NOT_PARTITIONS: [&str; 2] = ["remote-log-index-cache", CLEAN_SHUTDOWN];
+const NOT_PARTITIONS: [&str; 2] = [REMOTE_LOG_INDEX_CACHE, CLEAN_SHUTDOWN];
 
 /// What an entry of a data directory is, by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +69,7 @@ mod tests {
             assert_eq!([kind(name, false), kind(&format!("{name}.tmp"), false)], ["known"; 2], "{name}");
         }
         assert_eq!(
-            [kind("remote-log-index-cache", true), kind("remote-log-index-cache", false)],
+            [kind(REMOTE_LOG_INDEX_CACHE, true), kind(REMOTE_LOG_INDEX_CACHE, false)],
             ["known", "foreign"]
         );
         assert_eq!([kind(CLEAN_SHUTDOWN, true), kind(META_PROPERTIES, true)], ["known", "foreign"]);

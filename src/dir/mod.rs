@@ -11,7 +11,6 @@ pub use classify::{PathInfo, PathKind, classify};
 #[cfg(feature = "plan")]
 pub(crate) use classify::{has_segments, live_partition};
 #[cfg(feature = "inspect")]
-pub(crate) use entries::BOOTSTRAP;
 pub use entries::DirectoryEntry;
 
 use crate::error::{Error, NotFound, Result};

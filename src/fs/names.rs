@@ -120,6 +120,10 @@ pub(crate) fn segment_files_of(base_offset: i64) -> [String; 4] {
         .map(|kind| segment_file(base_offset, kind))
 }
 
+/// The directory of the metadata log of a cluster.
+#[cfg(feature = "inspect")]
+pub(crate) const CLUSTER_METADATA_DIRECTORY: &str = "__cluster_metadata-0";
+
 /// The end offset and the epoch in the name of a snapshot of the metadata log of a cluster; `None` for any other file. Kafka:
 /// `Snapshots.parse`.
 #[cfg(feature = "inspect")]

@@ -11,7 +11,7 @@ use super::enter::{SIGNALS, enter};
 use super::value_class::{value_class, wrapped};
 use crate::inspect::kafka_load::{
     KafkaLoad, LoadAction, LoadFailure, LoadOptions, LoadWarning, LoadedFile, LoadedLog, LoadedSegment,
-    LostOffsets,
+    LostOffsets, PlannedDirectory, plan_start,
 };
 
 #[doc = stub_doc!(plan_kafka_load)]
@@ -33,6 +33,26 @@ pub(super) fn plan_kafka_load(
         interrupt: SIGNALS,
     };
     enter(py, || KafkaLoad::plan(&path, &options)).map(Into::into)
+}
+
+/// A directory's name, its fate, and what is expected and found.
+type DirectoryFate = (String, &'static str, String, String);
+
+#[doc = stub_doc!(_directory_fates)]
+#[pyfunction]
+#[pyo3(name = "_directory_fates")]
+pub(super) fn directory_fates(
+    path: &Bound<'_, PyAny>,
+    others: &Bound<'_, PyAny>,
+) -> PyResult<Vec<DirectoryFate>> {
+    let (py, path) = (path.py(), arguments::path(path)?);
+    let others = arguments::paths(others)?;
+    let planned = enter(py, || plan_start(&path, &others, SIGNALS))?;
+    let fields = |planned: PlannedDirectory| {
+        let PlannedDirectory { name, fate, expected, found } = planned;
+        (name, fate.code(), expected, found)
+    };
+    Ok(planned.into_iter().map(fields).collect())
 }
 
 value_class! {

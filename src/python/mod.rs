@@ -112,7 +112,7 @@ mod core_module {
     #[pymodule_export]
     use super::kafka_load::{
         PyKafkaLoad, PyLoadAction, PyLoadFailure, PyLoadWarning, PyLoadedFile, PyLoadedLog, PyLoadedSegment,
-        PyLostOffsets, plan_kafka_load,
+        PyLostOffsets, directory_fates, plan_kafka_load,
     };
     #[pymodule_export]
     use super::log::PyLog;
@@ -166,7 +166,7 @@ mod core_module {
     #[pymodule_export]
     use super::transaction::PyTransaction;
     #[pymodule_export]
-    use super::verify::{PyFinding, PyUnprotected, PyVerification, verify};
+    use super::verify::{PyFinding, PyUnprotected, PyVerification, verify, wrong_writer_files};
     #[pymodule_export]
     use super::writer::{PyAppended, PyWriterMetrics};
     #[pymodule_export]

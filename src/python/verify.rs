@@ -10,7 +10,9 @@ use super::arguments::{self, Defaulted, IO, LEFT_OUT, flag, one_of, optional, po
 use super::enter::{SIGNALS, enter};
 use super::value_class::{value_class, wrapped};
 use crate::error::Error;
-use crate::inspect::verify::{Finding, Unprotected, Verification, VerifyOptions, verify as verify_paths};
+use crate::inspect::verify::{
+    Finding, Unprotected, Verification, VerifyOptions, verify as verify_paths, writer_files,
+};
 use crate::record::MAX_BATCH_BYTES;
 use crate::types::Io;
 
@@ -69,6 +71,15 @@ value_class! {
 value_class! {
     "Unprotected", PyUnprotected(Unprotected),
     repr { leader_epochs: u64, base_offsets: u64 }
+}
+
+#[doc = stub_doc!(_wrong_writer_files)]
+#[pyfunction]
+#[pyo3(name = "_wrong_writer_files")]
+pub(super) fn wrong_writer_files(path: &Bound<'_, PyAny>) -> PyResult<Vec<OsString>> {
+    let (py, path) = (path.py(), arguments::path(path)?);
+    let found = enter(py, || writer_files(&path))?;
+    Ok(found.into_iter().map(|found| found.file.into()).collect())
 }
 
 #[doc = stub_doc!(verify)]

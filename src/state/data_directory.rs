@@ -20,8 +20,11 @@ use crate::state::partition_metadata::PARTITION_METADATA;
 /// The file that a broker creates at a clean shutdown and removes at its next start.
 pub(crate) const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 
-/// The partition with the metadata of the cluster.
-pub(crate) const CLUSTER_METADATA: &str = "__cluster_metadata-0";
+/// The file of the metadata with which a cluster begins.
+pub(crate) const BOOTSTRAP_CHECKPOINT: &str = "bootstrap.checkpoint";
+
+/// The directory of a broker's copies of indexes of remote segments.
+pub(crate) const REMOTE_LOG_INDEX_CACHE: &str = "remote-log-index-cache";
 
 /// A partition in a data directory.
 #[derive(Debug)]

@@ -13,7 +13,8 @@
 //! | `.cordwood.producers` | `producer_ids` |
 //! | `.cordwood.truncations` | `truncation_count` |
 //! | `../*-offset-checkpoint` | `offset_checkpoint`, in the format of `checkpoint_file` |
-//! | `../meta.properties`, `../.kafka_cleanshutdown` | `data_directory` |
+//! | `../meta.properties` | `meta_properties` |
+//! | `../.kafka_cleanshutdown` | `data_directory` |
 
 pub(crate) mod checkpoint;
 pub(crate) mod checkpoint_file;
@@ -24,6 +25,8 @@ pub(crate) mod cleaner_checkpoint;
 pub(crate) mod copy_journal;
 pub(crate) mod data_directory;
 pub mod leader_epochs;
+#[cfg(feature = "inspect")]
+pub(crate) mod meta_properties;
 pub(crate) mod offset_checkpoint;
 pub mod partition_metadata;
 pub mod positions;

@@ -136,7 +136,7 @@ fn of_number(number: i128, text: &str) -> Result<TimeText, TimeFormError> {
     };
     let suffix = UNITS_NS.iter().find(|(_, unit, _)| *unit == name).map_or("", |(suffix, ..)| suffix);
     let mut time = Vec::new();
-    utc::write(&mut time, milliseconds.unsigned_abs());
+    utc::write(&mut time, milliseconds);
     let time = String::from_utf8_lossy(&time).replace(' ', "T");
     let expected = format!(
         "milliseconds since the epoch, or a unit: in {name} it is {text}{suffix} ({time}), in ms {text}ms"

@@ -82,7 +82,7 @@ pub(super) fn days_of(year: i64, month: i64, day: i64) -> Option<i64> {
     }
     let (year, month) = if month < 3 { (year - 1, month + 9) } else { (year, month - 3) };
     let of_year = 365 * year + year / 4 - year / 100 + year / 400;
-    Some(of_year + (153 * month + 2) / 5 + day - 1 - DAYS_TO_EPOCH.cast_signed())
+    Some(of_year + (153 * month + 2) / 5 + day - 1 - DAYS_TO_EPOCH)
 }
 
 /// The digits of a number below 100.

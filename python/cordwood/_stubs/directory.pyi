@@ -96,7 +96,7 @@ class LogDir:
 
         *topics*: names, or patterns with `*`, `?` and `[…]`, as in `fnmatch.fnmatchcase`. The order is by topic, then
         by partition. *partitions*: only those with these numbers. By default the columns `topic` and `partition` come
-        before those of `Log.scan`. The offsets apply and *last* to each partition separately, *limit* to all partitions
+        before those of `Log.scan`. The offsets and *last* apply to each partition separately, *limit* to all of them
         together. A partition without a segment that Kafka has just created has no rows.
 
         *Errors*: `ConfigError` for a topic that is not here and a pattern that matches none. Errors of opening and
@@ -145,9 +145,13 @@ class PathInfo:
         "partition_metadata",
         "offset_checkpoint",
         "meta_properties",
+        "broker_file",
         "other",
     ]:
-        """The type of the directory or file; `"other"` for one that is none of these."""
+        """The type of the directory or file; `"other"` for one that is none of these.
+
+        `"broker_file"`: another file or directory of a broker's data directory, such as `.lock`.
+        """
     @property
     def topic(self) -> str | None:
         """The topic in the name of the partition directory; `None` if there is none or it is not `topic-partition`."""

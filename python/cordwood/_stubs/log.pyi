@@ -451,8 +451,8 @@ class Log:
         reads up to 4,096 records, about 1 MiB of the log or 32 MiB of keys and values ahead of the one that it returns;
         those may be returned before the error of a truncation that removed them.
 
-        *Cost*: each look at a changed log lists the directory. With `"read_committed"` it also reads the headers of all
-        batches of the log.
+        *Cost*: each look at a changed log lists the directory. With `"read_committed"` it also reads the headers of the
+        batches that were added since the look before; the first look reads those of all batches.
         *Errors*: `OffsetOutOfRangeError` for a start outside the log, and if retention or `delete_before` has deleted
         records that were not read yet; `LogChangedError` if a truncation has removed or replaced records that were
         read, whose first one may be below the error's `offset`; `LogNotFoundError` if the directory was deleted or

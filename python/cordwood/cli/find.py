@@ -124,10 +124,14 @@ def _at_time(log: Log, timestamp: int, files: SegmentFiles | None) -> dict[str, 
     if files is None:
         first = log.offset_for_time(f"{timestamp}ms")
     else:
-        # that of the log may be in an earlier segment
-        first = next(
-            log.records(start_offset=files.start_offset, end_offset=files.end_offset, start_time=f"{timestamp}ms"), None
+        # that of the log may be in an earlier segment. The time of a marker counts, as in a whole log
+        records = log.records(
+            start_offset=files.start_offset,
+            end_offset=files.end_offset,
+            start_time=f"{timestamp}ms",
+            include_control=True,
         )
+        first = next(records, None)
         nothing = NothingFoundError(f"the files have no record at or after {in_words(timestamp)}")
     if first is None:
         raise nothing

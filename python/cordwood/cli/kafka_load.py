@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import cordwood
-from cordwood import ConfigError, CordwoodError, Finding, KafkaLoad, LoadAction, LogConfig, LogDir
+from cordwood import ConfigError, CordwoodError, Finding, KafkaLoad, LoadAction, LogConfig
+from cordwood._core import _directory_fates
 from cordwood.cli.exit_codes import UsageError, error_in_words, say
 from cordwood.cli.progress import elapsed
 from cordwood.cli.settings import INTERVAL_SOURCES
@@ -17,32 +19,65 @@ from cordwood.quantities import several
 
 __all__ = ["finding_fields", "print_kafka_loads"]
 
-_METADATA = "__cluster_metadata-0"
 _COLUMNS: list[Column] = [("file", "left"), ("what the broker does", "text")]
+
+
+class _Fate(NamedTuple):
+    """What becomes of a directory that a broker can load."""
+
+    code: Literal["kept", "metadata", "stray", "unserved", "deleted", "set_aside", "refused"]
+    expected: str = ""
+    found: str = ""
+
+    @property
+    def reason(self) -> str:
+        return f"expected {self.expected}, found {self.found}" if self.expected else ""
+
+    def __str__(self) -> str:
+        words = {
+            "kept": "",
+            "metadata": "",
+            "stray": "the broker renames the directory to -stray, and serves none of its records",
+            "unserved": "the broker serves none of its records",
+            "deleted": "the broker deletes the directory, because of its name",
+            "set_aside": "the broker leaves the directory because of its name: it serves none of its records",
+            "refused": "the broker does not start with it",
+        }[self.code]
+        return f"{words}: {self.reason}" if self.reason else words
+
+
+_KEPT = _Fate("kept")
 
 
 @dataclass
 class _Outcomes:
-    """What becomes of the partitions of one data directory, or of those that are given by themselves."""
+    """What becomes of the partitions of one data directory, or of those that are given by themselves.
+
+    Directories that are deleted or were set aside before are no partitions.
+    """
 
     kept: int = 0
     lost: int = 0
+    strays: list[tuple[str, str]] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
     unreadable: int = 0
+    hides_records: bool = False
 
     @property
     def partitions(self) -> int:
-        return self.kept + self.lost + len(self.failures) + self.unreadable
+        return self.kept + self.lost + len(self.strays) + len(self.failures) + self.unreadable
 
     @property
     def is_whole(self) -> bool:
-        return self.kept == self.partitions
+        return not (self.lost or self.failures or self.unreadable or self.hides_records)
 
     def __str__(self) -> str:
         others = [
             f"{count:,} {words}"
             for count, words in (
                 (self.lost, "with records lost or hidden"),
+                (len(self.strays), "renamed to -stray"),
                 (len(self.failures), "not loaded"),
                 (self.unreadable, "cannot be read"),
             )
@@ -55,9 +90,29 @@ class _Outcomes:
             "partitions": self.partitions,
             "whole": self.kept,
             "lossy": self.lost,
+            "stray": len(self.strays),
             "failed": len(self.failures),
             "unreadable": self.unreadable,
         }
+
+    def take(self, load: KafkaLoad, fate: _Fate) -> None:
+        """Count a directory that was planned."""
+        if load.failure is not None:
+            self.failures.append((str(Path(load.path) / (load.failure.file or "")), str(load.failure)))
+        elif fate.code in {"deleted", "set_aside"}:
+            pass
+        elif fate.code == "stray":
+            self.strays.append((load.path, fate.reason))
+            self.hides_records |= _has_records(load)
+        elif load.lost_offsets or load.bytes_cut or fate.code == "unserved":
+            self.lost += 1
+        else:
+            self.kept += 1
+
+
+def _has_records(load: KafkaLoad) -> bool:
+    log = load.log
+    return bool(load.lost_offsets or load.bytes_cut) or (log is not None and log.log_end_offset > log.log_start_offset)
 
 
 def print_kafka_loads(
@@ -81,17 +136,25 @@ def print_kafka_loads(
     for directory in directories:
         with elapsed(f"reading {directory}"):
             findings = cordwood.verify(directory).findings
+            fates = _fates(directory, directories)
         outcomes = _Outcomes()
-        for name in LogDir(directory, include=["future"]):
+        for name, fate in fates.items():
+            path = directory / name
+            if not path.is_dir():
+                outcomes.refused.append((str(path.absolute()), fate.reason))
+                continue
             # a broker recovers this log after any shutdown
-            how = clean if name != _METADATA else False
-            plan = partial(_plan, directory / name, how, config_of)
-            _load(directory / name, plan, findings, outcomes, say_load)
-        is_whole &= _say_verdict(directory, findings, outcomes, json=json) and outcomes.is_whole
+            how = clean if fate.code != "metadata" else False
+            plan = partial(_plan, path, how, config_of)
+            _load(path, plan, fate, findings, outcomes, say_load)
+        others = len(directories) > 1 and not any(fate.code == "metadata" for fate in fates.values())
+        alone = "these data directories" if others else "this data directory alone"
+        is_whole &= _say_verdict(directory, alone, findings, outcomes, json=json) and outcomes.is_whole
     outcomes = _Outcomes()
+    fates_of = _Surroundings()
     for partition in partitions:
         plan = partial(_plan, partition, clean, config_of)
-        _load(partition, plan, None, outcomes, say_load, is_single=is_single)
+        _load(partition, plan, fates_of(partition), None, outcomes, say_load, is_single=is_single)
     if partitions and (quiet or (len(partitions) > 1 and not json)):
         if json:
             print_line(json_module.dumps({"summary": True, **outcomes.fields()}))
@@ -104,12 +167,35 @@ def _plan(path: Path, clean: bool | None, config_of: Callable[[Path], LogConfig]
     return cordwood.plan_kafka_load(path, clean=clean, config=None if config_of is None else config_of(path))
 
 
-def _load(  # noqa: PLR0913  (one partition)
+def _fates(directory: Path, directories: Sequence[Path]) -> dict[str, _Fate]:
+    """Return what becomes of the directories in a data directory, one of several of a broker."""
+    return {fate[0]: _Fate(*fate[1:]) for fate in _directory_fates(directory, list(directories))}
+
+
+class _Surroundings:
+    """What becomes of partitions that are given by themselves, by the metadata of the data directories around them."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, dict[str, _Fate]] = {}
+
+    def __call__(self, partition: Path) -> _Fate:
+        path = partition.absolute()
+        if path.parent not in self._known:
+            is_data_directory = cordwood.classify(path.parent).kind == "data_directory"
+            fates = _fates(path.parent, [path.parent]) if is_data_directory else {}
+            # without it, the metadata may be in another data directory
+            has_metadata = any(fate.code == "metadata" for fate in fates.values())
+            self._known[path.parent] = fates if has_metadata else {}
+        return self._known[path.parent].get(path.name, _KEPT)
+
+
+def _load(  # noqa: PLR0913, PLR0917  (one partition)
     path: Path,
     plan: Callable[[], KafkaLoad],
+    fate: _Fate,
     findings: Sequence[Finding] | None,
     outcomes: _Outcomes,
-    say_load: Callable[[KafkaLoad, Sequence[Finding]], None],
+    say_load: Callable[[KafkaLoad, _Fate, Sequence[Finding]], None],
     *,
     is_single: bool = False,
 ) -> None:
@@ -128,51 +214,39 @@ def _load(  # noqa: PLR0913  (one partition)
         if say_load is _print_fields:
             print_line(json_module.dumps({"path": str(path.absolute()), "error": words}))
         return
-    if load.failure is not None:
-        outcomes.failures.append((str(path.absolute() / (load.failure.file or "")), str(load.failure)))
-    elif load.lost_offsets or load.bytes_cut or _is_stray(load, findings):
-        outcomes.lost += 1
-    else:
-        outcomes.kept += 1
-    say_load(load, accepted)
+    outcomes.take(load, fate)
+    say_load(load, fate, accepted)
 
 
-def _is_stray(load: KafkaLoad, findings: Sequence[Finding] | None) -> bool:
-    """Return whether a broker takes the partition for one that is not its own, and renames its directory."""
-    ids = {"partition_metadata_missing", "topic_id_mismatch"}
-    return any(finding.code in ids and str(Path(finding.file).parent) == load.path for finding in findings or ())
-
-
-def _say_verdict(directory: Path, findings: Sequence[Finding], outcomes: _Outcomes, *, json: bool) -> bool:
+def _say_verdict(directory: Path, alone: str, findings: Sequence[Finding], outcomes: _Outcomes, *, json: bool) -> bool:
     """Print whether a broker starts on a data directory, and the files that prevent it. Return whether it does."""
-    reasons = [
-        (finding.file, f"expected {finding.expected}, found {finding.found}")
+    reasons = {
+        finding.file: f"expected {finding.expected}, found {finding.found}"
         for finding in findings
         if finding.stops_broker and finding.code != "load_fails"
-    ]
-    properties = directory / "meta.properties"
-    if not properties.exists() and str(properties) not in dict(reasons):
-        reasons.append((str(properties), "expected the ids of the cluster and the broker, found no such file"))
-    reasons += outcomes.failures
+    }
+    for file, reason in [*outcomes.refused, *outcomes.failures]:
+        reasons.setdefault(file, reason)
     if json:
         fields = {
             "path": str(directory.absolute()),
             "starts": not reasons,
-            "reasons": [{"file": file, "reason": reason} for file, reason in reasons],
+            "reasons": [{"file": file, "reason": reason} for file, reason in reasons.items()],
+            "strays": [{"file": file, "reason": reason} for file, reason in outcomes.strays],
             **outcomes.fields(),
         }
         print_line(json_module.dumps({"summary": True, **fields}))
         return not reasons
     verdict = "does not start" if reasons else "starts"
-    print_text(
-        f"{directory}: a broker of Kafka 4.3.1 with this data directory alone {verdict}; {outcomes}", style="bold"
-    )
-    for file, reason in reasons:
+    print_text(f"{directory}: a broker of Kafka 4.3.1 with {alone} {verdict}; {outcomes}", style="bold")
+    for file, reason in reasons.items():
         print_text(f"{file}: {reason}", style="red")
+    for file, reason in outcomes.strays:
+        print_text(f"{file} is renamed to -stray: {reason}", style="yellow")
     return not reasons
 
 
-def _nothing(_load: KafkaLoad, _accepted: Sequence[Finding]) -> None:
+def _nothing(_load: KafkaLoad, _fate: _Fate, _accepted: Sequence[Finding]) -> None:
     """Print nothing of a partition."""
 
 
@@ -205,14 +279,16 @@ def _targets(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     return list(directories.values()), outside
 
 
-def _print_fields(load: KafkaLoad, accepted: Sequence[Finding]) -> None:
-    print_line(json_module.dumps(_fields(load, accepted)))
+def _print_fields(load: KafkaLoad, fate: _Fate, accepted: Sequence[Finding]) -> None:
+    print_line(json_module.dumps(_fields(load, fate, accepted)))
 
 
-def _fields(load: KafkaLoad, accepted: Sequence[Finding]) -> dict[str, object]:
+def _fields(load: KafkaLoad, fate: _Fate, accepted: Sequence[Finding]) -> dict[str, object]:
     log, failure = load.log, load.failure
     return {
         "path": load.path,
+        "fate": fate.code,
+        "fate_reason": fate.reason or None,
         "closed_cleanly": load.closed_cleanly,
         "recovery_point": load.recovery_point,
         "log_start_offset": load.log_start_offset,
@@ -263,7 +339,7 @@ def _action_fields(action: LoadAction) -> dict[str, object]:
     }
 
 
-def _say(load: KafkaLoad, accepted: Sequence[Finding]) -> None:
+def _say(load: KafkaLoad, fate: _Fate, accepted: Sequence[Finding]) -> None:
     shutdown = "a clean" if load.closed_cleanly else "an unclean"
     source = INTERVAL_SOURCES[load.interval_source]
     interval = f"index.interval.bytes {load.index_interval_bytes}, {source}"
@@ -291,6 +367,8 @@ def _say(load: KafkaLoad, accepted: Sequence[Finding]) -> None:
             f"afterwards the log starts at offset {log.log_start_offset} and ends at offset {log.log_end_offset}, "
             f"in {several(len(log.segments), 'segment')}"
         )
+        if str(fate):
+            print_text(str(fate), style="yellow")
 
 
 def finding_fields(finding: Finding) -> dict[str, object]:

@@ -13,8 +13,8 @@ from cordwood import (
     RecoveryCut,
     RecoveryPlan,
     SegmentSplit,
-    verify,
 )
+from cordwood._core import _wrong_writer_files
 from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.path import parse_path
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
@@ -50,21 +50,17 @@ def recover(
     if plan.is_clean:
         # raises for a directory without a segment: opening it for writing would create a log
         Log(path)
-    if yes and (not plan.is_clean or _has_wrong_small_file(path)):
+    # an opening makes them again, which is not in the plan
+    wrong_files = _wrong_writer_files(path)
+    if yes and (not plan.is_clean or wrong_files):
         with silent_log(), LogWriter(path, config=config) as writer:
             done = writer.recovery
         # another process may have recovered the log after the first plan
         plan = done or LogWriter.plan_recovery(path, config=config)
     if json:
-        print_json(_document(plan) | {"dry_run": not yes})
+        print_json(_document(plan) | {"rewritten_files": wrong_files, "dry_run": not yes})
     else:
-        _say(plan, dry_run=not yes)
-
-
-def _has_wrong_small_file(path: Path) -> bool:
-    """Return whether an opening makes a small file of a writer again, which is not in the plan."""
-    found = verify(path).findings if any(path.glob(".cordwood.*")) else []
-    return any(finding.code in {"writer_file_unreadable", "truncation_interrupted"} for finding in found)
+        _say(plan, wrong_files, dry_run=not yes)
 
 
 def _document(plan: RecoveryPlan) -> dict[str, object]:
@@ -98,24 +94,24 @@ def _document(plan: RecoveryPlan) -> dict[str, object]:
     }
 
 
-def _rows(plan: RecoveryPlan) -> list[list[str]]:
+def _rows(plan: RecoveryPlan, wrong_files: list[str]) -> list[list[str]]:
     entries: list[FileChange | RecoveryCut | SegmentSplit | RebuiltIndex]
     entries = [*plan.file_changes, *plan.cuts, *plan.splits, *plan.rebuilt_indexes]
     rows = [[Path(entry.file).name, str(entry).removeprefix(f"{entry.file}: ")] for entry in entries]
     if plan.rewrites_leader_epochs:
         rows.append(["leader-epoch-checkpoint", "rewritten: it disagrees with the batches"])
-    return rows
+    return rows + [[Path(file).name, "written again: it cannot be read"] for file in wrong_files]
 
 
-def _say(plan: RecoveryPlan, *, dry_run: bool) -> None:
+def _say(plan: RecoveryPlan, wrong_files: list[str], *, dry_run: bool) -> None:
     for file in plan.kept_files:
         print_text(f"{file}: stays, because its records may be nowhere else; a broker deletes it")
     ends = f"the log starts at offset {plan.log_start_offset} and ends at offset {plan.log_end_offset}"
-    if plan.is_clean:
+    if plan.is_clean and not wrong_files:
         print_text(f"{plan.path}: nothing to recover; {ends}")
         return
     words = "recovery would change these files" if dry_run else "recovery changed these files"
-    print_table(f"{plan.path}: {words}", _COLUMNS, _rows(plan))
+    print_table(f"{plan.path}: {words}", _COLUMNS, _rows(plan, wrong_files))
     print_text(f"after recovery {ends}")
     if dry_run:
         print_text("nothing was written; add --yes to recover the log", style="dim")

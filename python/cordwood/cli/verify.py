@@ -80,9 +80,10 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
     rebuilds and writes, the records that it loses or hides, the errors that it accepts because it does not check for
     them, such as all damage of records after a clean shutdown, and the offsets of the log afterwards, or why it fails.
     For a data directory it ends with the verdict: whether a broker that has no other one starts, or which files prevent
-    it. After a crash, what a broker finds depends on the topic's index.interval.bytes: that of --set, of the
-    topic's settings in the metadata or of --properties, or else the one that the existing indexes show, or Kafka's
-    default.
+    it, and how many partitions it keeps. A broker renames to -stray, and serves no longer, those that the metadata of
+    the cluster does not have, or has on other brokers; give all data directories of a broker together. After a crash,
+    what a broker finds depends on the topic's index.interval.bytes: that of --set, of the topic's settings in the
+    metadata or of --properties, or else the one that the existing indexes show, or Kafka's default.
 
     \b
     cordwood verify /var/lib/kafka/orders-0             one partition

@@ -9,6 +9,8 @@ pub enum DecodeError {
     Underflow,
     /// The message has more values than the memory should hold. Kafka has no such limit.
     TooManyValues,
+    /// The record has a type that Kafka 4.3.1 does not know: one of a later version.
+    UnknownType(i16),
     /// Another error, with Kafka's message.
     Message(String),
 }
@@ -25,6 +27,10 @@ impl fmt::Display for DecodeError {
         match self {
             Self::Underflow => f.write_str("null"),
             Self::TooManyValues => write!(f, "the message has more than {MAX_VALUES} values"),
+            Self::UnknownType(id) => write!(
+                f,
+                "org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {id}"
+            ),
             Self::Message(message) => f.write_str(message),
         }
     }

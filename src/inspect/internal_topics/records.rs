@@ -129,11 +129,7 @@ impl<'a> MetadataRecord<'a> {
         }
         let id = read_small_number(&mut input, "type")?;
         let version = read_small_number(&mut input, "version")?;
-        let kind = types.iter().find(|kind| kind.id == id).ok_or_else(|| {
-            DecodeError::new(format!(
-                "org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {id}"
-            ))
-        })?;
+        let kind = types.iter().find(|kind| kind.id == id).ok_or(DecodeError::UnknownType(id))?;
         let message = Message::read(kind.value, &mut input, version).map_err(|error| match error {
             DecodeError::TooManyValues => error,
             _ => DecodeError::new(format!("Failed to deserialize record with type {id}")),

@@ -15,7 +15,7 @@ use super::topic_id;
 use super::warning::{self, LoadWarning};
 use crate::config::{LogConfig, StatedSettings};
 use crate::error::{Error, Result};
-use crate::fs::names::{FileKind, PartitionName};
+use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, PartitionName};
 use crate::fs::{Directory, is_data_directory};
 use crate::inspect::internal_topics::known_settings;
 use crate::inspect::rebuild::{IntervalSource, entry_rule, topics_index_settings};
@@ -25,9 +25,6 @@ use crate::state::data_directory::{CLEAN_SHUTDOWN, DataDirectory};
 use crate::state::offset_checkpoint::{LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS};
 use crate::state::producers::ProducerEntry;
 use crate::types::Interrupt;
-
-/// The directory of the metadata log of a cluster.
-pub(in crate::inspect) const CLUSTER_METADATA: &str = "__cluster_metadata-0";
 
 /// How the partition is opened.
 #[derive(Debug, Clone, Default)]
@@ -276,7 +273,7 @@ impl Start {
         let folder = if is_data_directory(directory, "../")? { directory.parent()? } else { None };
         let marker = folder.as_ref().map(|folder| folder.identity_of(CLEAN_SHUTDOWN)).transpose()?;
         // a broker recovers the metadata log of the cluster always. *Source*: `KafkaRaftLog.createLog`
-        let is_metadata = name == CLUSTER_METADATA;
+        let is_metadata = name == CLUSTER_METADATA_DIRECTORY;
         let marker = marker.map(|marker| marker.is_some() && !is_metadata);
         let clean = options.clean.or(marker).ok_or_else(|| {
             let expected = "whether the broker was shut down cleanly, because the directory is not in a Kafka data directory";

@@ -8,6 +8,7 @@
 //!   loader ─▶ recovery ─▶ segment ─▶ batches, index_file      the passes; one segment; Kafka's view of its bytes
 //!     │          └─ split
 //!     └─▶ snapshots, epochs                                   producers and leader epochs
+//!   start: the directories of a data directory
 //!   run: the state that all of them share                     disk: the files
 //! ```
 //!
@@ -27,12 +28,14 @@ mod run;
 mod segment;
 mod snapshots;
 mod split;
+mod start;
 mod topic_id;
 mod warning;
 
 pub use action::{ActionKind, ActionReason, LoadAction};
 pub use exception::{ExceptionKind, LoadFailure};
-pub(in crate::inspect) use load::CLUSTER_METADATA;
 pub use load::{KafkaLoad, LoadOptions, LoadedFile, LoadedLog, LoadedSegment};
 pub use lost::LostOffsets;
+pub(in crate::inspect) use start::{Assigned, Broker, Difference, NOT_FORMATTED};
+pub use start::{Fate, PlannedDirectory, plan_start};
 pub use warning::{LoadWarning, LoadWarningKind};

@@ -4,7 +4,7 @@
 
 use super::disk::Disk;
 use super::exception::{ExceptionKind, Step, Thrown};
-use super::load::CLUSTER_METADATA;
+use crate::fs::names::CLUSTER_METADATA_DIRECTORY;
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
 
 /// `Uuid.METADATA_TOPIC_ID`
@@ -20,9 +20,10 @@ pub(super) fn check(disk: &Disk) -> Step<()> {
     let text = reader.read(0, MAX_BYTES)?;
     let wrong = match TopicId::parse_file(text) {
         Ok(id)
-            if disk.directory().path().ends_with(CLUSTER_METADATA) && id.to_string() != METADATA_TOPIC_ID =>
+            if disk.directory().path().ends_with(CLUSTER_METADATA_DIRECTORY)
+                && id.to_string() != METADATA_TOPIC_ID =>
         {
-            let reason = format!("topic id {id}, where {CLUSTER_METADATA} has {METADATA_TOPIC_ID}");
+            let reason = format!("topic id {id}, where {CLUSTER_METADATA_DIRECTORY} has {METADATA_TOPIC_ID}");
             return Err(Thrown::kafka(ExceptionKind::Kafka, PARTITION_METADATA, reason));
         }
         Ok(_) => return Ok(()),

@@ -4,16 +4,16 @@ use std::path::Path;
 
 use super::finding::Finding;
 use super::rule::{Remedy, Rule, Severity};
-use crate::dir::BOOTSTRAP;
 use crate::error::{Error, Result};
-use crate::fs::names::{FileKind, Stage, metadata_snapshot};
+use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, Stage, metadata_snapshot};
 use crate::fs::{Directory, META_PROPERTIES};
-use crate::inspect::internal_topics::{SnapshotFault, snapshot_fault};
-use crate::inspect::kafka_load::CLUSTER_METADATA;
+use crate::inspect::internal_topics::{SnapshotFault, SnapshotFaultKind, snapshot_fault};
+use crate::inspect::kafka_load::NOT_FORMATTED;
 use crate::segment::with_descriptors;
-use crate::state::data_directory::CLEAN_SHUTDOWN;
+use crate::state::data_directory::{BOOTSTRAP_CHECKPOINT, CLEAN_SHUTDOWN};
+use crate::state::meta_properties::MetaProperties;
 
-/// The maximum size of `meta.properties` and `quorum-state`, bytes.
+/// The maximum size of `quorum-state`, bytes.
 const MAX_BYTES: u64 = 64 << 10;
 
 const QUORUM_STATE: &str = "quorum-state";
@@ -23,7 +23,7 @@ const QUORUM_STATE: &str = "quorum-state";
 pub(super) fn check(directory: &Directory, has_metadata: bool) -> Result<Vec<Finding>> {
     let path = directory.path();
     let mut findings = Vec::from_iter(meta_properties(directory)?);
-    let metadata = match with_descriptors(|| Directory::open(&path.join(CLUSTER_METADATA), "")) {
+    let metadata = match with_descriptors(|| Directory::open(&path.join(CLUSTER_METADATA_DIRECTORY), "")) {
         Ok(metadata) => Some(metadata),
         Err(Error::LogNotFound { .. }) => None,
         Err(error) => {
@@ -31,14 +31,14 @@ pub(super) fn check(directory: &Directory, has_metadata: bool) -> Result<Vec<Fin
             None
         }
     };
-    if directory.identity_of(BOOTSTRAP)?.is_some() {
-        let finding = snapshot(directory, BOOTSTRAP)?;
+    if directory.identity_of(BOOTSTRAP_CHECKPOINT)?.is_some() {
+        let finding = snapshot(directory, BOOTSTRAP_CHECKPOINT)?;
         let has_records = metadata.as_ref().is_some_and(|log| has_records(log).unwrap_or(false));
         findings.extend(
             finding.map(|finding| if has_records { finding.with_remedy(NOT_NEEDED) } else { finding }),
         );
         if !has_metadata {
-            let file = path.join(CLUSTER_METADATA);
+            let file = path.join(CLUSTER_METADATA_DIRECTORY);
             let expected = "the metadata log of the cluster, here or in another data directory of the broker";
             findings.push(Finding::new(
                 Rule::ClusterMetadataMissing,
@@ -76,10 +76,10 @@ fn meta_properties(directory: &Directory) -> Result<Option<Finding>> {
         let file = directory.path_of(META_PROPERTIES);
         Finding::new(Rule::MetaPropertiesUnreadable, directory.path(), file, expected, found)
     };
-    match directory.read_small(META_PROPERTIES, MAX_BYTES) {
-        Ok(Some(text)) => Ok(match check_meta_properties(&text) {
+    match MetaProperties::read(directory) {
+        Ok(Some(properties)) => Ok(match check_meta_properties(&properties) {
             Err((expected, found)) => Some(new(expected, found).that_stops_a_broker()),
-            Ok(false) if directory.identity_of(CLUSTER_METADATA)?.is_some() => Some(
+            Ok(false) if directory.identity_of(CLUSTER_METADATA_DIRECTORY)?.is_some() => Some(
                 new("directory.id, by which the cluster knows the directory", "none".to_owned())
                     .with_severity(Severity::Info)
                     .because("a broker makes up a new one; partitions that the cluster has at another id get no leader"),
@@ -87,14 +87,14 @@ fn meta_properties(directory: &Directory) -> Result<Option<Finding>> {
             Ok(_) => None,
         }),
         Ok(None) => {
-            let of_broker = [CLEAN_SHUTDOWN, BOOTSTRAP, CLUSTER_METADATA];
+            let of_broker = [CLEAN_SHUTDOWN, BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_DIRECTORY];
             let mut is_of_broker = false;
             for name in of_broker {
                 is_of_broker |= directory.identity_of(name)?.is_some();
             }
             // without these it may be a folder of a writer of this library
             Ok(is_of_broker.then(|| {
-                new("the ids of the cluster and the broker", "no such file".to_owned()).that_stops_a_broker()
+                new(NOT_FORMATTED.0, NOT_FORMATTED.1.to_owned()).that_stops_a_broker()
             }))
         }
         Err(error) => {
@@ -106,17 +106,9 @@ fn meta_properties(directory: &Directory) -> Result<Option<Finding>> {
 /// Checks what a broker needs of `meta.properties`: its version, the cluster's id and the broker's. Returns whether it has the id of
 /// the directory.
 ///
-/// *Source*: `MetaProperties`, `java.util.Properties`.
-fn check_meta_properties(text: &[u8]) -> std::result::Result<bool, (&'static str, String)> {
-    // Java reads these files as Latin-1
-    let text: String = text.iter().copied().map(char::from).collect();
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '!']));
-    let mut properties = std::collections::BTreeMap::new();
-    for line in lines {
-        let (name, value) = line.split_once(['=', ':', ' ', '\t']).unwrap_or((line, ""));
-        properties.insert(name, value.trim_start_matches([' ', '\t', '=', ':']).trim_end());
-    }
-    let number = |name: &str| properties.get(name).map(|value| value.parse::<i32>());
+/// *Source*: `MetaProperties`.
+fn check_meta_properties(properties: &MetaProperties) -> std::result::Result<bool, (&'static str, String)> {
+    let number = |name: &str| properties.get(name).map(str::parse::<i32>);
     let id = match number("version") {
         None | Some(Ok(0)) => "broker.id",
         Some(Ok(1)) => "node.id",
@@ -128,12 +120,12 @@ fn check_meta_properties(text: &[u8]) -> std::result::Result<bool, (&'static str
         Some(Ok(0..)) => {}
         // version 0 may have been written before the broker had an id
         None if id == "broker.id"
-            && properties.contains_key("cluster.id")
-            && !properties.contains_key("node.id") => {}
+            && properties.get("cluster.id").is_some()
+            && properties.get("node.id").is_none() => {}
         _ => return Err(("the number of the broker", format!("{id} {:?}", properties.get(id)))),
     }
     let cluster = properties.get("cluster.id");
-    if cluster.is_some_and(|id| id.is_empty()) || cluster.is_none() && id == "node.id" {
+    if cluster.is_some_and(str::is_empty) || cluster.is_none() && id == "node.id" {
         return Err(("cluster.id with the id of the cluster", format!("cluster.id {cluster:?}")));
     }
     match properties.get("directory.id") {
@@ -203,7 +195,9 @@ fn newest_snapshot(metadata: &Directory) -> Result<Option<Finding>> {
         Some(((end_offset, _), name)) => end_offset >= first && snapshot(metadata, name)?.is_none(),
         None => first == 0,
     };
-    Ok(Some(if is_continued { finding.with_remedy(Remedy::manual(START_EARLIER)) } else { finding }))
+    // of a later version, the file is right
+    let is_removable = is_continued && finding.severity == Severity::Error;
+    Ok(Some(if is_removable { finding.with_remedy(Remedy::manual(START_EARLIER)) } else { finding }))
 }
 
 /// Files that a broker takes for snapshots of the metadata log by their suffix alone.
@@ -231,15 +225,21 @@ fn snapshot(directory: &Directory, name: &str) -> Result<Option<Finding>> {
     let file = directory.path_of(name);
     match snapshot_fault(directory, name) {
         Ok(None) => Ok(None),
-        Ok(Some(SnapshotFault { position, malformed, is_accepted })) => {
+        Ok(Some(SnapshotFault { position, malformed, kind })) => {
             let finding = Finding::malformed(Rule::MetadataSnapshotDamaged, partition, file, malformed);
             let finding = finding.at(position, position);
-            Ok(Some(if is_accepted {
-                finding
+            Ok(Some(match kind {
+                SnapshotFaultKind::Damage => finding.that_stops_a_broker(),
+                SnapshotFaultKind::Accepted => finding
                     .with_severity(Severity::Warning)
-                    .because("a broker starts with what is before that position")
-            } else {
-                finding.that_stops_a_broker()
+                    .because("a broker starts with what is before that position"),
+                SnapshotFaultKind::LaterVersion => finding
+                    .that_stops_a_broker()
+                    .with_severity(Severity::Warning)
+                    .with_remedy(Remedy::manual("start a broker of the version that wrote it"))
+                    .because(
+                        "the file is whole, and a broker of a later version of Kafka may know these records",
+                    ),
             }))
         }
         Err(error) => super::unreadable(partition, error).map(|found| Some(found.that_stops_a_broker())),

@@ -1,6 +1,6 @@
 //! The files of a data directory, and a partition's lines in them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
 use super::rule::{Remedy, Rule, Severity};
@@ -11,9 +11,6 @@ use crate::log::Log;
 use crate::state::offset_checkpoint::{
     CLEANED_OFFSETS, HIGH_WATERMARKS, LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS, WrongText,
 };
-
-const REMOVE_LINE: Remedy =
-    Remedy::manual("remove the partition's line, and lower the count in the second line of the file by one");
 
 /// What to do about a checkpoint that cannot be read. Only log start offsets are nowhere else.
 fn remedy(name: &str) -> Remedy {
@@ -57,8 +54,9 @@ pub(super) struct Checkpoints {
 
 impl Checkpoints {
     /// Reads the files at `up`: `""` in the data directory itself, `"../"` from a partition, then with the topic ids of all
-    /// partitions. They are read before the segments: a running broker writes its offsets after the records.
-    pub(super) fn read(directory: &Directory, up: &str) -> Result<Self> {
+    /// partitions. They are read before the segments: a running broker writes its offsets after the records. `others`: data directories,
+    /// one of which may have the metadata of the cluster.
+    pub(super) fn read(directory: &Directory, up: &str, others: &[PathBuf]) -> Result<Self> {
         let mut findings = Vec::new();
         let path = if up.is_empty() {
             directory.path()
@@ -91,7 +89,7 @@ impl Checkpoints {
         let high_watermarks = read(HIGH_WATERMARKS)?;
         read(CLEANED_OFFSETS)?;
         let topic_ids = match directory.parent()?.filter(|_| !up.is_empty()) {
-            Some(data_directory) => TopicIds::read(&data_directory)?,
+            Some(data_directory) => TopicIds::read(&data_directory, others)?,
             None => TopicIds::default(),
         };
         Ok(Self { recovery_points, log_start_offsets, high_watermarks, topic_ids, findings })
@@ -116,8 +114,7 @@ impl Checkpoints {
                     .offsets(end.min(offset), Some(end.max(offset)))
             };
             if offset < 0 {
-                let finding = new(Rule::CheckpointUnreadable, "an offset, 0 or above".to_owned());
-                findings.push(finding.with_severity(Severity::Warning).with_remedy(REMOVE_LINE));
+                findings.push(new(Rule::CheckpointOffsetNegative, "an offset, 0 or above".to_owned()));
             } else if offset > end {
                 findings.push(new(rule, format!("an offset up to the log end offset, {end}")));
             }

@@ -3,7 +3,7 @@
 use super::finding::Finding;
 use super::rule::{Rule, Severity};
 use crate::error::{Error, Result};
-use crate::fs::names::{FileKind, SegmentFileName, Stage};
+use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, SegmentFileName, Stage};
 use crate::fs::{Directory, FileType, PartitionLocks};
 use crate::log::{Log, Replacement};
 use crate::state::checkpoint::{CHECKPOINT, DURABLE};
@@ -143,7 +143,7 @@ fn other(directory: &Directory, name: &str, file_type: FileType, is_file: bool) 
 
 /// Whether it is a file of the metadata log of a cluster: a snapshot of it, or the state of its elections.
 fn is_of_metadata(partition: &std::path::Path, name: &str) -> bool {
-    let is_metadata = partition.file_name().is_some_and(|name| name == "__cluster_metadata-0");
+    let is_metadata = partition.file_name().is_some_and(|name| name == CLUSTER_METADATA_DIRECTORY);
     is_metadata && (name == "quorum-state" || name.ends_with(".checkpoint"))
 }
 

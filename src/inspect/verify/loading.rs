@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::finding::Finding;
 use super::rule::{Remedy, Rule, Severity};
+use super::work::OF_THREAD;
 use crate::config::{LogConfig, StatedSettings};
 use crate::error::{Error, Result};
 use crate::fs::{Directory, is_data_directory};
@@ -12,38 +13,39 @@ use crate::inspect::kafka_load::{KafkaLoad, LoadOptions};
 use crate::log::Log;
 use crate::state::checkpoint::CHECKPOINT;
 use crate::state::data_directory::CLEAN_SHUTDOWN;
-use crate::types::Interrupt;
 
 /// The finding about a log that a broker does not load, unless an error about the same file is among `known`.
-pub(super) fn check(log: &Log, known: &[Finding], interrupt: Interrupt) -> Result<Option<Finding>> {
+pub(super) fn check(log: &Log, known: &[Finding]) -> Result<Option<Finding>> {
     let directory = log.directory();
-    if !is_closed(log, directory)? {
-        return Ok(None);
-    }
+    if is_closed(log, directory)? { failure(directory.path(), known) } else { Ok(None) }
+}
+
+/// The finding about a partition directory that a broker does not load after a clean stop, unless an error about the same file is among
+/// `known`.
+pub(super) fn failure(partition: &Path, known: &[Finding]) -> Result<Option<Finding>> {
     let options = LoadOptions {
         clean: Some(true),
         // without the reading of all segments for the interval, which matters after a crash
         config: Some(Cow::Owned(LogConfig { stated: StatedSettings::ALL, ..LogConfig::default() })),
-        interrupt,
+        interrupt: OF_THREAD,
         ..LoadOptions::default()
     };
-    let failure = match KafkaLoad::plan(directory.path(), &options) {
+    let failure = match KafkaLoad::plan(partition, &options) {
         Ok(load) => load.failure,
         Err(error @ Error::Interrupted(_)) => return Err(error),
         Err(error) => {
-            let finding = super::unreadable(directory.path(), error)?;
+            let finding = super::unreadable(partition, error)?;
             return Ok((!has_error(known, &finding.file)).then_some(finding));
         }
     };
     let Some(failure) = failure else { return Ok(None) };
-    let file = failure.file.as_ref().map_or(directory.path().to_owned(), |name| directory.path_of(name));
+    let file = failure.file.as_ref().map_or(partition.to_owned(), |name| partition.join(name));
     if has_error(known, &file) {
         return Ok(None);
     }
     let found = format!("{}: {}", failure.kind.class(), failure.reason);
     let expected = "a log that a broker loads after a clean stop";
-    let finding =
-        Finding::new(Rule::LoadFails, directory.path(), &file, expected, found).that_stops_a_broker();
+    let finding = Finding::new(Rule::LoadFails, partition, &file, expected, found).that_stops_a_broker();
     let is_mended = known.iter().any(|known| known.file == file && known.rule.remedy() == Remedy::Repair);
     Ok(Some(if is_mended { finding } else { finding.with_remedy(LOOK) }))
 }

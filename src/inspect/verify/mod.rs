@@ -8,6 +8,7 @@
 //!     partition  across segments: continuity   epochs   transactions   snapshots   stable_limits
 //!                  beside them:   files   writer_files   checkpoints   topic_ids   loading
 //!   broker_files what else a broker needs of a data directory
+//!   directories  directories that a broker loads without serving them
 //!   journal      segments that need not be verified again
 //!   rule         the rules: code, severity, what Kafka does, what to do
 //! ```
@@ -23,6 +24,7 @@
 mod broker_files;
 mod checkpoints;
 mod continuity;
+mod directories;
 mod epochs;
 mod files;
 mod finding;
@@ -56,8 +58,10 @@ pub use run::verify;
 #[doc(hidden)]
 pub use segment::PartCheck;
 pub use work::Progress;
+use writer_files::WriterFiles;
 
 use crate::error::{Error, Result};
+use crate::fs::Directory;
 use crate::record::MAX_BATCH_BYTES;
 use crate::types::{Interrupt, Io};
 
@@ -141,6 +145,16 @@ impl Verification {
 
 /// Of a batch whose offsets are in its records: without them the walk through the segment ends.
 const NOT_CHECKED: &str = "the segment was not checked: the offsets of the batch are in its records";
+/// The findings about the small files of a writer of this library that an opening for writing makes again. No segment is read.
+///
+/// # Errors
+/// [`Error::LogNotFound`]; [`Error::Io`].
+pub fn writer_files(partition: &Path) -> Result<Vec<Finding>> {
+    let directory = Directory::open(partition, "give the path of a partition directory")?;
+    let mut findings = WriterFiles::read(&directory)?.findings;
+    findings.retain(|found| matches!(found.rule, Rule::WriterFileUnreadable | Rule::TruncationInterrupted));
+    Ok(findings)
+}
 
 /// The finding for an error about a file, which does not end the verification.
 ///

@@ -9,11 +9,11 @@ use super::rule::Rule;
 use super::segment::SegmentReport;
 use super::summary::Summary;
 use super::target::Target;
-use super::work::OF_THREAD;
 use super::writer_files::WriterFiles;
 use super::{Unprotected, continuity, epochs, files, loading, snapshots, transactions};
 use crate::error::{Error, NotFound, Result};
 use crate::fs::Directory;
+use crate::fs::names::{PartitionName, PartitionState, is_topic};
 use crate::log::{Log, LogOptions};
 use crate::segment::{Segment, with_descriptors};
 use crate::state::data_directory;
@@ -63,7 +63,10 @@ impl PartitionCheck {
     }
 
     fn without_segment(&mut self) -> Result<()> {
-        match data_directory::refuse_lost(&self.directory, true) {
+        // the checkpoints have lines for live partitions of topics alone
+        let name = self.directory.path().file_name().and_then(|name| PartitionName::parse(name.to_str()?));
+        let is_live = name.is_some_and(|name| name.state == PartitionState::Live && is_topic(&name.topic));
+        match data_directory::refuse_lost(&self.directory, is_live) {
             Err(Error::Corrupt { expected, found, .. }) => {
                 let path = self.directory.path();
                 self.findings.push(Finding::new(Rule::NoSegment, path, path, expected, found));
@@ -108,7 +111,7 @@ impl PartitionCheck {
             Err(error) => findings.push(super::unreadable(&path, error)?),
         }
         if let Some(log) = log {
-            let found = loading::check(&log, &findings, OF_THREAD);
+            let found = loading::check(&log, &findings);
             findings.extend(found.or_else(|error| super::unreadable(&path, error).map(Some))?);
         }
         Ok(findings)

@@ -103,7 +103,7 @@ rules! {
         "reads it if its version supports the format";
     /// A batch above the limit `max_batch_bytes`, stored or decompressed: its records were not decoded. Its checksum is right.
     BatchTooLarge = "batch_too_large", Warning,
-        Remedy::Manual("not damage, and not checked: verify it with a higher max_batch_bytes (--max-batch-bytes)"),
+        Remedy::manual("not damage, and not checked: verify it with a higher max_batch_bytes (--max-batch-bytes)"),
         "loads it and reads it: Kafka limits no batch on disk";
     /// Bytes after the last whole batch of the log.
     TornTail = "torn_tail", Error, Remedy::Repair,
@@ -121,7 +121,7 @@ rules! {
         "loads it; consumers return each record whose offset is above the one before it, and leave out the others";
     /// A leader epoch below −1, or a last offset below the base offset, in a batch whose checksum is right.
     OddHeader = "odd_header", Warning,
-        Remedy::Manual("nothing is lost by a restart; produce the records again if consumers need all of them"),
+        Remedy::manual("nothing is lost by a restart; produce the records again if consumers need all of them"),
         "loads it, and cuts nothing off after a crash; after a last offset far below the base offset, does not load the log";
     /// The largest timestamp in a batch's header is not that of its records.
     WrongMaxTimestamp = "wrong_max_timestamp", Warning,
@@ -208,6 +208,10 @@ rules! {
     CheckpointUnreadable = "checkpoint_unreadable", Error,
         Remedy::manual("restore the file from a copy"),
         "takes the data directory offline, and ends if it has no other. A word in the place of a number: continues without the file";
+    /// A negative offset in a checkpoint.
+    CheckpointOffsetNegative = "checkpoint_offset_negative", Warning,
+        Remedy::manual("remove the partition's line, and lower the count in the second line of the file by one"),
+        "takes the start of the log in its place";
     /// A recovery point above the log end offset: records were lost.
     RecoveryPointBeyondEnd = "recovery_point_beyond_end", Error,
         Remedy::manual("restore the records after the log end from another replica"),
@@ -230,12 +234,22 @@ rules! {
     /// A partition without `partition.metadata`, in a data directory with the metadata of its cluster.
     PartitionMetadataMissing = "partition_metadata_missing", Error,
         Remedy::manual("restore the file from another replica of the partition before a broker starts"),
-        "takes the partition for a stray one: renames the directory to -stray, deletes it later, and creates an empty partition";
+        "takes the partition for a stray one: renames the directory to -stray, and creates an empty partition";
     /// A `partition.metadata` with another topic id than other partitions of the topic have, or with that of another topic.
     TopicIdMismatch = "topic_id_mismatch", Error,
         Remedy::manual("restore partition.metadata from another replica of the partition before a broker starts"),
-        "takes the partition for one of the topic with that id: if the broker has no such replica, renames the directory to -stray and \
-         deletes it later; otherwise refuses to lead or follow it";
+        "takes the partition for one of the topic with that id: if the broker has no such replica, renames the directory to -stray; \
+         otherwise refuses to lead or follow it";
+    /// A partition that the metadata of the cluster does not have, or has on other brokers: that of a deleted topic, for example.
+    StrayPartition = "stray_partition", Error,
+        Remedy::manual(
+            "if its records are wanted, move the directory out of the data directory before a broker starts; otherwise nothing",
+        ),
+        "takes the partition for a stray one: renames the directory to -stray, and serves none of its records; no broker deletes it";
+    /// Several directories of one partition, or one that is being moved here beside the live one.
+    DuplicateDirectory = "duplicate_directory", Error,
+        Remedy::manual("compare them with cordwood diff, and move all but one of them out of the data directory"),
+        "does not start";
     /// A `meta.properties` that cannot be read.
     MetaPropertiesUnreadable = "meta_properties_unreadable", Error,
         Remedy::manual(
@@ -245,14 +259,20 @@ rules! {
         "does not start, or takes the data directory offline";
     /// A `quorum-state` that cannot be read.
     QuorumStateUnreadable = "quorum_state_unreadable", Error,
-        Remedy::manual("remove the file: the broker elects again, from the epoch in __cluster_metadata-0"), "does not start";
+        Remedy::manual(
+            "of a controller that is alone, remove the file: it elects itself again, from the epoch in __cluster_metadata-0. Of several \
+             controllers, restore the file, or remove the controller from the quorum and add it again: without the file it may vote twice \
+             in one epoch",
+        ),
+        "does not start";
     /// A newest snapshot of the cluster's metadata, or a `bootstrap.checkpoint`, that a broker cannot read whole.
     MetadataSnapshotDamaged = "metadata_snapshot_damaged", Error,
         Remedy::manual("restore the file from another controller, or from a copy"), "does not start";
     /// A data directory of a broker without the metadata log of the cluster.
     ClusterMetadataMissing = "cluster_metadata_missing", Warning,
         Remedy::manual("restore the directory from a copy, unless another data directory of the broker has it"),
-        "starts as an empty cluster: renames the directories of all partitions to -stray, and deletes them later";
+        "if it is its own controller, starts as an empty cluster: renames the directories of all partitions to -stray, and serves none of \
+         their records; otherwise gets the metadata from the controllers";
 
     /// A `.cordwood.*` file that cannot be read.
     WriterFileUnreadable = "writer_file_unreadable", Warning, Remedy::Recover, "ignores the file";

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::broker_files;
 use super::checkpoints::Checkpoints;
+use super::directories;
 use super::finding::agree_on_remedies;
 use super::journal::{self, Journal};
 use super::partition::PartitionCheck;
@@ -17,9 +18,8 @@ use super::target::{Target, targets};
 use super::work::{Interruption, OF_THREAD, Progress, Source, Work};
 use super::{Finding, Verification, VerifyOptions, files};
 use crate::error::{Error, Result};
-use crate::fs::names::{FileKind, Stage};
+use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, Stage};
 use crate::fs::{Directory, is_data_directory};
-use crate::inspect::kafka_load::CLUSTER_METADATA;
 use crate::log::LogOptions;
 use crate::segment::{Segment, with_descriptors};
 
@@ -55,14 +55,16 @@ pub fn verify(
         now: options.now.unwrap_or_else(now),
         bytes: AtomicU64::new(0),
         total_bytes,
+        known: HashMap::new(),
         result: Verification { findings, is_deep: options.is_deep, ..Verification::default() },
     };
-    let has_metadata = data_directories.iter().any(|path| path.join(CLUSTER_METADATA).is_dir());
+    let has_metadata = data_directories.iter().any(|path| path.join(CLUSTER_METADATA_DIRECTORY).is_dir());
     for path in &data_directories {
         let directory = with_descriptors(|| Directory::open(path, "give the path of a data directory"))?;
         run.result.findings.extend(files::unfinished_copy(&directory)?);
-        run.result.findings.extend(Checkpoints::read(&directory, "")?.findings);
+        run.result.findings.extend(Checkpoints::read(&directory, "", &[])?.findings);
         run.result.findings.extend(broker_files::check(&directory, has_metadata)?);
+        run.result.findings.extend(directories::check(&directory, &data_directories)?);
     }
     for group in targets.chunks(GROUP) {
         run.group(group, &data_directories, &mut progress)?;
@@ -77,6 +79,8 @@ struct Run<'a> {
     now: i64,
     bytes: AtomicU64,
     total_bytes: u64,
+    /// By data directory; `None` for a folder that is not one.
+    known: HashMap<PathBuf, Option<Arc<Checkpoints>>>,
     result: Verification,
 }
 
@@ -92,11 +96,10 @@ impl Run<'_> {
     ) -> Result<()> {
         let VerifyOptions { io, max_batch_bytes, .. } = *self.options;
         let log_options = LogOptions { io, max_batch_bytes, interrupt: OF_THREAD, ..LogOptions::default() };
-        let mut known: HashMap<PathBuf, Option<Arc<Checkpoints>>> = HashMap::new();
         let mut checks = Vec::with_capacity(group.len());
         for target in group {
             self.options.interrupt.check()?;
-            if let Err(error) = self.open(target, &log_options, data_directories, &mut known, &mut checks) {
+            if let Err(error) = self.open(target, &log_options, data_directories, &mut checks) {
                 self.result.findings.push(super::unreadable(&target.path, error)?);
             }
         }
@@ -108,16 +111,17 @@ impl Run<'_> {
         target: &Target,
         log_options: &LogOptions,
         data_directories: &[PathBuf],
-        known: &mut HashMap<PathBuf, Option<Arc<Checkpoints>>>,
         checks: &mut Vec<PartitionCheck>,
     ) -> Result<()> {
         let parent = target.path.parent().unwrap_or(&target.path).to_owned();
-        let is_reported = data_directories.contains(&parent);
-        let checkpoints = if let Some(checkpoints) = known.get(&parent) {
+        // a single segment is not compared with them
+        let checkpoints = if target.only.is_some() {
+            None
+        } else if let Some(checkpoints) = self.known.get(&parent) {
             checkpoints.clone()
         } else {
-            let read = self.checkpoints_around(target, is_reported)?;
-            known.insert(parent, read.clone());
+            let read = self.checkpoints_around(target, data_directories)?;
+            self.known.insert(parent, read.clone());
             read
         };
         checks.push(PartitionCheck::open(target, log_options, checkpoints)?);
@@ -145,13 +149,19 @@ impl Run<'_> {
 
     /// The checkpoints of the data directory around a partition; `None` if the folder is not one. Findings about the files are
     /// reported once.
-    fn checkpoints_around(&mut self, target: &Target, is_reported: bool) -> Result<Option<Arc<Checkpoints>>> {
+    fn checkpoints_around(
+        &mut self,
+        target: &Target,
+        data_directories: &[PathBuf],
+    ) -> Result<Option<Arc<Checkpoints>>> {
         let directory =
             with_descriptors(|| Directory::open(&target.path, "give the path of a partition directory"))?;
-        if target.only.is_some() || !is_data_directory(&directory, "../")? {
+        if !is_data_directory(&directory, "../")? {
             return Ok(None);
         }
-        let mut checkpoints = Checkpoints::read(&directory, "../")?;
+        let is_reported =
+            target.path.parent().is_some_and(|parent| data_directories.iter().any(|path| path == parent));
+        let mut checkpoints = Checkpoints::read(&directory, "../", data_directories)?;
         let findings = std::mem::take(&mut checkpoints.findings);
         if !is_reported {
             self.result.findings.extend(findings);

@@ -4,7 +4,7 @@ use super::finding::Finding;
 use super::rule::{Remedy, Rule, Severity};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
-use crate::inspect::kafka_load::CLUSTER_METADATA;
+use crate::fs::names::CLUSTER_METADATA_DIRECTORY;
 use crate::log::Log;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE, DurableOffsetFile};
 use crate::state::clean_marker::{CLEAN, CleanMarker};
@@ -23,13 +23,13 @@ pub(super) struct WriterFiles {
     /// Of a log that is not being emptied.
     checkpoint: Option<Checkpoint>,
     is_emptied: bool,
-    findings: Vec<Finding>,
+    pub(super) findings: Vec<Finding>,
 }
 
 /// Whether the cluster's metadata, which has the ids of its topics, are in the same data directory.
 fn is_of_a_cluster(directory: &Directory) -> Result<bool> {
-    let is_metadata = directory.path().ends_with(CLUSTER_METADATA);
-    Ok(!is_metadata && directory.identity_of(&format!("../{CLUSTER_METADATA}"))?.is_some())
+    let is_metadata = directory.path().ends_with(CLUSTER_METADATA_DIRECTORY);
+    Ok(!is_metadata && directory.identity_of(&format!("../{CLUSTER_METADATA_DIRECTORY}"))?.is_some())
 }
 
 impl WriterFiles {

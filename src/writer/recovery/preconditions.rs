@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
-use crate::fs::names::{SegmentFileName, Stage};
+use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, SegmentFileName, Stage};
 use crate::log::{Log, LogOptions};
 use crate::segment::{Batch, Segment};
 use crate::state::COPY_JOURNAL;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
 use crate::state::clean_marker::CLEAN;
-use crate::state::data_directory::{CLUSTER_METADATA, DataDirectory};
+use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::LeaderEpochs;
 use crate::state::offset_checkpoint::LOG_START_OFFSETS;
 use crate::types::Io;
@@ -18,11 +18,11 @@ use crate::types::Io;
 /// Refuses the metadata log of a cluster. Only its controllers write there, their snapshots and not retention decide what is deleted, and a
 /// broker takes each file whose name ends with `.checkpoint`, as that of a writer does, for a snapshot.
 pub(super) fn refuse_cluster_metadata(directory: &Directory) -> Result<()> {
-    if directory.path().file_name().is_none_or(|name| name != CLUSTER_METADATA) {
+    if directory.path().file_name().is_none_or(|name| name != CLUSTER_METADATA_DIRECTORY) {
         return Ok(());
     }
     let expected = "a partition of records: the controllers of the cluster write its metadata, and recover it at each start";
-    Err(Malformed::unsupported(expected, CLUSTER_METADATA).at(directory.path(), 0, None))
+    Err(Malformed::unsupported(expected, CLUSTER_METADATA_DIRECTORY).at(directory.path(), 0, None))
 }
 
 /// Refuses a copy that is not complete.

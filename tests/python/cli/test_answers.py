@@ -161,3 +161,19 @@ def test_a_time_too_long_ago_is_a_usage_error(command: Command, digits: int) -> 
     code, out, error = command("cat", PLAIN, f"--since=-{'9' * digits}w")
     assert (code, out) == (2, "")
     assert "expected a time in one of the forms 2024-05-01T10:00Z, " in error
+
+
+def test_a_time_in_files_is_that_in_their_log_also_of_a_marker(command: Command) -> None:
+    path = corpus.partition("11-transactions").path
+    log = cw.Log(path)
+    everything = list(log.records(include_control=True))
+    markers = {record.offset for record in everything} - {record.offset for record in log.records()}
+    found = {}
+    for timestamp in {record.timestamp for record in everything if record.offset in markers}:
+        code, out, _ = command("find", *sorted(path.glob("*.log")), "--time", f"{timestamp}ms", "--json")
+        assert code == 0
+        wanted = log.offset_for_time(f"{timestamp}ms")
+        assert wanted is not None
+        found[timestamp] = json.loads(out)["offset"]
+        assert found[timestamp] == wanted.offset
+    assert markers & set(found.values())

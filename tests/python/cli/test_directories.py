@@ -101,6 +101,43 @@ def test_ls_and_verify_know_the_same_files_and_folders_of_a_broker(command: Comm
     assert (foreign.file, foreign.stops_broker) == (str(one / "bootstrap.checkpoint.d"), True)
 
 
+def test_ls_names_ten_foreign_items_and_counts_the_others(command: Command, disks: tuple[Path, Path]) -> None:
+    one, _ = disks
+    for number in range(25):
+        (one / f"x{number:02}").mkdir()
+    line = next(line for line in command("ls", one)[1].splitlines() if line.startswith("not in the table: "))
+    assert line.startswith(
+        "not in the table: 25 foreign items (x00, x01, x02, x03, x04, x05, x06, x07, x08, x09, and 15 more), "
+    )
+    assert len(json.loads(command("ls", one, "--json")[1])["others"]) == 25
+
+
+def test_the_files_of_a_broker_are_not_foreign(command: Command, disks: tuple[Path, Path]) -> None:
+    one, _ = disks
+    (one / "remote-log-index-cache").mkdir()
+    for name in (
+        ".lock",
+        ".cordwood.lock",
+        ".kafka_cleanshutdown",
+        "cleaner-offset-checkpoint.tmp",
+        "meta.properties.tmp",
+    ):
+        (one / name).touch()
+    assert "not in the table" not in command("ls", one)[1]
+
+
+def test_ls_goes_on_if_a_file_vanishes_meanwhile(
+    command: Command, disks: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, _ = disks
+    vanishing = {one / "gone.tmp", one / "cities-7.5a1b2c3d4e5f60718293a4b5c6d7e8f9-delete"}
+    listed = Path.iterdir
+    monkeypatch.setattr(Path, "iterdir", lambda path: [*listed(path), *(vanishing if path == one else ())])
+    code, out, _ = command("ls", one)
+    assert code == 0
+    assert "not in the table" not in out
+
+
 def test_find_has_the_offset_of_a_time_in_every_partition(command: Command, disks: tuple[Path, Path]) -> None:
     one, two = disks
     records = {path.name: list(cw.Log(path).records()) for path in (one / "cities-0", two / "cities-1")}
@@ -201,10 +238,12 @@ def test_a_table_is_that_of_rich(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"title\n{by_rich(columns, rows)}\n"
 
 
-def test_a_table_of_3000_rows_takes_less_than_a_second_of_processor_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_of_3000_rows_takes_a_fraction_of_the_time_of_rich(capsys: pytest.CaptureFixture[str]) -> None:
     columns = [(f"column {place}", "left" if place else "text") for place in range(9)]
     rows = [[f"cell {place} of {row}" for place in range(9)] for row in range(3000)]
     start = time.process_time()
     print_table("title", columns, rows)  # type: ignore[arg-type]
-    assert time.process_time() - start < 1
+    ours = time.process_time() - start
+    by_rich(columns, rows)
+    assert 4 * ours < time.process_time() - start - ours
     assert len(capsys.readouterr().out.splitlines()) == 3003

@@ -11,11 +11,13 @@ from typing import Any
 
 import corpus
 import pytest
+from batches import TRANSACTIONAL, Rec, batch, write_partition
 from scripts import Command
 
 import cordwood as cw
 
 DATA = corpus.GOLDEN / "16-data-dir"
+METADATA = "__cluster_metadata-0"
 ONGOING, PREPARE_COMMIT, COMPLETE_ABORT = 1, 2, 5
 
 
@@ -44,6 +46,8 @@ def disk(tmp_path: Path) -> Path:
     path.mkdir()
     (path / "meta.properties").write_text("version=1\n")
     shutil.copytree(corpus.partition("11-transactions").path, path / "payments-0")
+    # a cluster whose __transaction_state has one partition
+    shutil.copytree(DATA / METADATA, path / METADATA)
     return path
 
 
@@ -79,19 +83,35 @@ def test_a_transaction_hangs_that_its_coordinator_does_not_know(disk: Path, tmp_
         checkpoint.unlink()
     write_states(disk / "__transaction_state-0", {"other": state(9, ONGOING, {})})
     assert hanging(disk) == {4: True, 5: True}
-    (disk / "__transaction_state-0").rename(disk / "__transaction_state-3")
-    assert hanging(disk) == {4: None, 5: None}
     other = tmp_path / "other"
     other.mkdir()
     (other / "meta.properties").write_text("version=1\n")
-    for number in range(3):
-        write_states(other / f"__transaction_state-{number}", {f"id {number}": state(100 + number, ONGOING, {})})
+    (disk / "__transaction_state-0").rename(other / "__transaction_state-0")
+    assert hanging(disk) == {4: None, 5: None}
     assert hanging(disk, other) == {4: True, 5: True}
 
 
+def test_without_the_clusters_metadata_it_is_not_known_whether_all_coordinators_are_there(disk: Path) -> None:
+    write_states(disk / "__transaction_state-0", {"two": state(5, COMPLETE_ABORT, {})})
+    assert hanging(disk) == {4: True, 5: True}
+    shutil.rmtree(disk / METADATA)
+    assert hanging(disk) == {4: None, 5: True}
+
+
+def test_a_record_that_is_not_decodable_is_the_state_of_no_producer(disk: Path) -> None:
+    shutil.rmtree(disk / "payments-0")
+    now = time.time_ns() // 1_000_000
+    open_batch = batch(
+        0, [Rec(b"x", timestamp=now)], producer_id=0, producer_epoch=0, base_sequence=0, attributes=TRANSACTIONAL
+    )
+    write_partition(disk / "payments-0", [(0, [open_batch])])
+    write_states(disk / "__transaction_state-0", {"other": state(9, ONGOING, {}), "broken": b"\xff\xff"})
+    # it is younger than every timeout
+    assert hanging(disk) == {0: False}
+
+
 def test_the_number_of_coordinators_is_that_of_the_clusters_metadata(disk: Path) -> None:
-    for name in ("__cluster_metadata-0", "__transaction_state-0"):
-        shutil.copytree(DATA / name, disk / name)
+    shutil.copytree(DATA / "__transaction_state-0", disk / "__transaction_state-0")
     (row,) = cw.metadata(disk, topics=["__transaction_state"]).topics.to_dicts()
     assert row["partitions"] == 1
     assert hanging(disk) == {4: True, 5: True}
@@ -100,6 +120,7 @@ def test_the_number_of_coordinators_is_that_of_the_clusters_metadata(disk: Path)
 def test_a_transaction_that_is_younger_than_its_timeout_does_not_hang(tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     (tmp_path / "meta.properties").write_text("version=1\n")
+    shutil.copytree(DATA / METADATA, tmp_path / METADATA)
     write_states(tmp_path / "__transaction_state-0", {"other": state(9, ONGOING, {})})
     now = time.time_ns() // 1_000_000
     with cw.LogWriter(path) as writer:

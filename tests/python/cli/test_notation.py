@@ -89,5 +89,5 @@ def test_a_report_of_times_in_microseconds_shows_times(tmp_path: Path) -> None:
             assert text in page
             assert text in in_ms
         # the labels of the axis
-        assert ">22:30<" in re.sub(r"\s+", "", page) or "22:30" in page
+        assert ">22:30</text>" in page
         assert "9999" not in page

@@ -387,6 +387,25 @@ def test_a_log_with_producers_is_recovered_and_truncated(tmp_path: Path) -> None
     assert cordwood("verify", path)[0] == 0
 
 
+def test_recover_says_which_small_files_it_writes_again(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    with cw.LogWriter(path) as writer:
+        writer.append(b"x")
+    (path / ".cordwood.durable").write_bytes(b"x")
+    before = files(path)
+    code, out, _ = cordwood("recover", path)
+    assert code == 0
+    assert "recovery would change these files" in out
+    assert ".cordwood.durable" in out
+    assert "add --yes" in out
+    assert files(path) == before
+    document = json.loads(cordwood("recover", path, "--json")[1])
+    assert (document["is_clean"], document["rewritten_files"]) == (True, [str(path / ".cordwood.durable")])
+    assert cordwood("recover", path, "--yes")[0] == 0
+    assert files(path) != before
+    assert "nothing to recover" in cordwood("recover", path)[1]
+
+
 def test_append_recognises_output_of_cat(tmp_path: Path) -> None:
     source = corpus.partition("01-small").path
     lines = ok("cat", source).encode()

@@ -51,7 +51,9 @@ class Case:
     # nothing removes the finding: there is nothing to do, or it is about what cannot be had back here
     stays: bool = False
     is_deep: bool = False
-    more: str = field(default="")
+    more: str = ""
+    # the log start offsets that differ from those before the damage
+    starts: dict[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -232,13 +234,12 @@ CASES = [
         for file in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint", "cleaner-offset-checkpoint")
     ),
     Case(
-        "checkpoint_unreadable",
+        "checkpoint_offset_negative",
         broker,
         write(STARTS, b"0\n2\ncities 1 31\ncities 0 -5\n"),
         "cities-0",
         says="remove the partition's line, and lower the count",
         do=without_line(STARTS, "cities 0"),
-        more="a negative offset",
     ),
     *(
         Case(
@@ -281,6 +282,20 @@ CASES = [
         do=restore_file("cities-0/partition.metadata"),
     ),
     Case(
+        "stray_partition",
+        broker,
+        lambda place: shutil.copytree(place.data / "cities-0", place.data / "cities-7"),
+        says="move the directory out of the data directory before a broker starts",
+        do=move_out("cities-7"),
+    ),
+    Case(
+        "duplicate_directory",
+        broker,
+        lambda place: shutil.copytree(place.data / "cities-0", place.data / "cities-00"),
+        says="move all but one of them out of the data directory",
+        do=move_out("cities-00"),
+    ),
+    Case(
         "meta_properties_unreadable",
         broker,
         write("meta.properties", b""),
@@ -294,7 +309,7 @@ CASES = [
         "quorum_state_unreadable",
         broker,
         write(f"{METADATA}/quorum-state", b""),
-        says="remove the file",
+        says="of a controller that is alone, remove the file",
         do=remove(f"{METADATA}/quorum-state"),
     ),
     Case(
@@ -356,6 +371,7 @@ CASES = [
         says="continue without them: cordwood repair with --policy salvage",
         do=run("repair", "PATH", "--policy", "salvage", "--apply"),
         more="salvage",
+        starts={"tickets-0": 96},
     ),
     Case(
         "remote_start",

@@ -30,17 +30,21 @@ def test_every_rule_has_a_case() -> None:
     assert len(codes()) > 60
 
 
-def records(data: Path) -> dict[tuple[str, int], tuple[bytes | None, bytes | None]]:
-    """The records that a reader gets of all partitions."""
-    found = {}
-    for name in cw.LogDir(data):
-        try:
-            log = cw.Log(data / name)
-            for row in log.records(on_damage="skip"):
-                found[name, row.offset] = (row.key, row.value)
-        except cw.CordwoodError:
-            continue
-    return found
+class Readable:
+    """What a reader gets of all partitions: records, log start offsets, and the partitions that it cannot read."""
+
+    def __init__(self, data: Path) -> None:
+        self.records: dict[tuple[str, int], tuple[bytes | None, bytes | None]] = {}
+        self.starts: dict[str, int] = {}
+        self.unreadable: set[str] = set()
+        for name in cw.LogDir(data):
+            try:
+                log = cw.Log(data / name)
+                self.starts[name] = log.log_start_offset
+                for row in log.records(on_damage="skip"):
+                    self.records[name, row.offset] = (row.key, row.value)
+            except cw.CordwoodError:
+                self.unreadable.add(name)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -49,7 +53,7 @@ def test_the_advice_loses_no_record_and_mends_it(case: Case, command: Command, t
     case.make(place)
     shutil.copytree(place.data, place.replica, symlinks=True)
     case.damage(place)
-    before = records(place.data)
+    before = Readable(place.data)
     findings = [finding for finding in found(case, place) if finding.code == case.code]
     assert findings, [str(finding) for finding in found(case, place)]
     advice = findings[0].advice
@@ -60,11 +64,18 @@ def test_the_advice_loses_no_record_and_mends_it(case: Case, command: Command, t
     elif case.do is not None:
         assert case.says in advice, advice
         case.do(place)
-    after = records(place.data)
+    after = Readable(place.data)
+    healthy = Readable(place.replica)
     # those that were deleted can be read again while a checkpoint is damaged
-    healthy = records(place.replica)
-    kept = {key: row for key, row in before.items() if key in healthy or not healthy}
-    assert {key: after.get(key) for key in kept} == kept, advice
+    kept = {key: row for key, row in before.records.items() if key in healthy.records or not healthy.records}
+    assert {key: after.records.get(key) for key in kept} == kept, advice
+    assert after.unreadable <= before.unreadable, advice
+    if healthy.records:
+        # nothing that was deleted comes back
+        added = {key for key in after.records if key not in healthy.records and key[0] in healthy.starts}
+        assert not added, advice
+        starts = {name: start for name, start in after.starts.items() if name in healthy.starts}
+        assert starts == {name: healthy.starts[name] for name in starts} | case.starts, advice
     left = {finding.code for finding in found(case, place)}
     assert (case.code in left) == case.stays, (advice, [str(finding) for finding in found(case, place)])
 

@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import random
+import re
 import shutil
 import signal
 import struct
@@ -24,6 +25,15 @@ from scripts import Command, run, write_script
 import cordwood as cw
 
 FOLDER = ".cordwood.positions"
+
+COMMIT_TWICE = """
+import sys
+import cordwood as cw
+
+position = cw.Log(sys.argv[1]).position("billing")
+position.commit(2)
+position.commit(3)
+"""
 
 # Commits rising numbers of its own residue class, and prints each before and after the commit.
 COMMITTER = """
@@ -139,19 +149,40 @@ def test_a_file_of_an_earlier_version_is_read_and_replaced_by_the_next_commit(tm
         assert position.offset == offset
 
 
-def test_a_commit_after_the_first_needs_one_flush_and_no_space(tmp_path: Path) -> None:
+def test_a_commit_after_the_first_needs_no_space(tmp_path: Path) -> None:
     path = new_log(tmp_path / "orders-0", 10)
     position = cw.Log(path).position("billing")
     position.commit(1)
     file = path / FOLDER / "billing"
     before = file.stat()
-    # nothing is created, and the file keeps its blocks
-    (path / FOLDER).chmod(0o500)
+    os.utime(path / FOLDER, ns=(0, 0))
     for offset in range(2, 8):
         position.commit(offset)
         assert position.offset == offset
     after = file.stat()
     assert (after.st_ino, after.st_size, after.st_blocks) == (before.st_ino, before.st_size, before.st_blocks)
+    # no file was created, renamed or removed
+    assert (path / FOLDER).stat().st_mtime_ns == 0
+
+
+@pytest.mark.strace
+def test_a_commit_after_the_first_is_one_write_and_one_flush(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    if shutil.which("strace") is None:
+        assert "CI" not in os.environ, "strace is missing, and here it must be there"
+        pytest.skip("strace is not installed")
+    path = new_log(tmp_path / "orders-0", 10)
+    cw.Log(path).position("billing").commit(1)
+    script = write_script(tmp_path, COMMIT_TWICE)
+    output = tmp_path / "trace.txt"
+    calls = "write,pwrite64,fsync,fdatasync,rename,renameat,renameat2,ftruncate"
+    run(script, path, env=script_environment, before=("strace", "-f", "-y", "-e", f"trace={calls}", "-o", str(output)))
+    lines = [line for line in output.read_text().splitlines() if f"{FOLDER}/billing" in line]
+    names = [re.sub(r"^\d+ +", "", line).partition("(")[0] for line in lines]
+    # the first look at the file syncs what another process may have left
+    assert names[-4:] == ["pwrite64", "fdatasync"] * 2, lines
+    assert names[:-4] in ([], ["fdatasync"]), lines
 
 
 def test_positions_are_committed_in_an_event_loop(tmp_path: Path) -> None:

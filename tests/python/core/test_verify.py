@@ -8,6 +8,7 @@ from pathlib import Path
 
 import corpus
 import pytest
+from batches import Rec, batch, write_partition
 
 import cordwood as cw
 
@@ -165,3 +166,12 @@ def test_a_log_of_a_writer_is_intact_and_a_lost_end_is_found(tmp_path: Path) -> 
     for path in partition.glob(f"{last.stem}.*"):
         path.unlink()
     assert {"lost_end", "not_as_closed"} & {finding.code for finding in cw.verify(partition).findings}
+
+
+def test_findings_about_a_data_directory_are_reported_once_for_many_partitions(tmp_path: Path) -> None:
+    (tmp_path / "recovery-point-offset-checkpoint").write_bytes(bytes(20))
+    paths = [tmp_path / f"orders-{number}" for number in range(130)]
+    for path in paths:
+        write_partition(path, [(0, [batch(0, [Rec(b"x")])])])
+    found = [finding.code for finding in cw.verify(paths).findings]
+    assert found.count("checkpoint_unreadable") == 1

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from batches import Rec, batch
 from corpus import GOLDEN
 
 WHOLE = GOLDEN / "16-data-dir"
@@ -87,6 +88,7 @@ FOREIGN = (
     "cities-3", "cities-007", "unknown-0", "cities-0.0123456789abcdef0123456789abcdef-delete", "cities-0-delete",
     "cities-0.1-stray", "cities--1", "a b-0", "__cluster_metadata-1", "__cluster_metadata-0.bak", "cities-99999999999",
 )  # fmt: skip
+UNIQUE = "0123456789abcdef0123456789abcdef"
 EPOCHS = LINES
 IDS: dict[str, Break] = BYTES | {
     "version x": content(lambda text: text.replace(b"version: 0", b"version: x")),
@@ -113,6 +115,55 @@ def of_directories() -> Iterator[tuple[str, Break]]:
     yield "cities-0: missing", lambda path: shutil.rmtree(path / "cities-0")
     yield "nothing broken", lambda path: path
     yield "no checkpoint at all", lambda path: [(path / name).unlink() for name in CHECKPOINTS]
+
+
+def of_states() -> Iterator[tuple[str, Break]]:
+    """Directories that are to be deleted, were set aside or are being moved, and those of other topics."""
+
+    def copy(name: str, into: str) -> Break:
+        return lambda path: shutil.copytree(path / name, path / into)
+
+    def both(*changes: Break) -> Break:
+        return lambda path: [change(path) for change in changes]
+
+    def with_notes(name: str) -> Break:
+        return lambda path: ((path / name).mkdir(), (path / name / "notes.log").write_bytes(b"x"))
+
+    def with_id_of(name: str, other: str) -> Break:
+        file = "partition.metadata"
+        return lambda path: (path / name / file).write_bytes((path / other / file).read_bytes())
+
+    def negative(name: str) -> Break:
+        return lambda path: (path / name).write_text("0\n1\ncities 1 -5\n")
+
+    for state in ("delete", "stray", "future"):
+        name = f"cities-9.{UNIQUE}-{state}"
+        yield f"notes.log in a -{state} directory", with_notes(name)
+        yield f"an empty -{state} directory", lambda path, name=name: (path / name).mkdir()
+        yield f"a copy of cities-1 as -{state}", copy("cities-1", f"cities-1.{UNIQUE}-{state}")
+        yield (
+            f"cities-1 as -{state}",
+            lambda path, state=state: (path / "cities-1").rename(path / f"cities-1.{UNIQUE}-{state}"),
+        )
+    yield (
+        "two -future directories",
+        both(copy("cities-0", f"cities-0.{UNIQUE}-future"), copy("cities-0", f"cities-0.{UNIQUE[::-1]}-future")),
+    )
+    yield "a copy of cities-0 as cities-00", copy("cities-0", "cities-00")
+    yield "a copy of cities-0 as cities-7", copy("cities-0", "cities-7")
+    yield "a copy of cities-0 as towns-0", copy("cities-0", "towns-0")
+    yield "a copy of cities-0 as towns-7", copy("cities-0", "towns-7")
+    yield "cities-0 with the id of rivers.compact", with_id_of("cities-0", "rivers.compact-0")
+    yield "cities-1 with the id of rivers.compact", with_id_of("cities-1", "rivers.compact-0")
+    for name in CHECKPOINTS:
+        yield f"{name}: a negative offset", negative(name)
+    yield f"{METADATA}: empty", lambda path: (shutil.rmtree(path / METADATA), (path / METADATA).mkdir())
+    # frame version 1, type 99, version 0
+    later = batch(1, [Rec(b"\x01\x63\x00")])
+    yield (
+        "bootstrap.checkpoint: a record of a later version",
+        lambda path: content(lambda text: text + later)(path / "bootstrap.checkpoint"),
+    )
 
 
 def of_partitions() -> Iterator[tuple[str, Break]]:
@@ -184,5 +235,6 @@ def cases() -> dict[str, Break]:
         of_file("cities-0/leader-epoch-checkpoint", EPOCHS),
         of_file("cities-0/partition.metadata", IDS),
         of_partitions(),
+        of_states(),
     )
     return dict(every)

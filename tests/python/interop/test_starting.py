@@ -1,9 +1,10 @@
-"""`verify --as-kafka` says of broken data directories whether a real broker starts on them."""
+"""`verify --as-kafka` says of broken directories whether a real broker starts on them, and what it leaves of them."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,18 @@ USUAL = (
     "meta.properties: empty",
     "__cluster_metadata-0/00000000000000000084-0000000001.checkpoint: empty",
     "cities-0: a page of zeros at the end",
+    "__cluster_metadata-0: missing",
+    "notes.log in a -delete directory",
+    "cities-1 as -delete",
+    "cities-1 as -stray",
+    "cities-1 as -future",
+    "a copy of cities-0 as cities-00",
+    "a copy of cities-0 as towns-0",
+    "cities-1 with the id of rivers.compact",
 )
+# directories are deleted at once, and no record by its age
+SETTINGS = {"log.initial.task.delay.ms": "100", "log.segment.delete.delay.ms": "1", "log.retention.ms": "-1"}
+
 # a broker whose start fails leaves threads
 STARTS_OF_ONE_JVM = 12
 
@@ -52,11 +64,19 @@ def try_start(
                     jvm.pop().close()
                 jvm.append(KafkaClasses(said))
             starts += 1
-            return jvm[0].ask("try_start", dir=path, partitions=list(PARTITIONS))
+            return jvm[0].ask("try_start", dir=path, partitions=list(PARTITIONS), settings=SETTINGS)
 
         yield start
         while jvm:
             jvm.pop().close()
+
+
+@pytest.fixture(scope="module")
+def figures() -> Iterator[Counter[str]]:
+    """What was compared. It is printed for the table of guarantees."""
+    counted: Counter[str] = Counter(starts=0, compared=0, renamed=0, deleted=0)
+    yield counted
+    print(json.dumps({"rig": "starting", **counted}))
 
 
 def broken(tmp_path: Path, change: Break) -> Path:
@@ -65,35 +85,85 @@ def broken(tmp_path: Path, change: Break) -> Path:
     return path
 
 
+def directories(path: Path) -> dict[int, str]:
+    """The directories of a data directory, by what a renaming does not change."""
+    return {entry.lstat().st_ino: entry.name for entry in path.iterdir() if entry.is_dir()}
+
+
+def log_end_offset(partition: Path) -> int:
+    try:
+        return cw.Log(partition).log_end_offset
+    except cw.LogNotFoundError:
+        return 0
+
+
+def names_after(name: str, fate: str) -> Callable[[str | None], bool]:
+    """Whether a directory has the name that its fate says; `None`: it is gone."""
+    live = name.removesuffix("-future").rpartition(".")[0]
+    return {
+        "kept": lambda after: after == name or (name.endswith("-future") and after == live),
+        "metadata": lambda after: after == name,
+        "unserved": lambda after: after == name,
+        "set_aside": lambda after: after == name,
+        "stray": lambda after: after is not None and after.endswith("-stray") and after != name,
+        "deleted": lambda after: after is None,
+    }[fate]
+
+
 @pytest.mark.parametrize("case", chosen())
 def test_a_broker_starts_on_a_broken_directory_as_the_verdict_says(
-    command: Command, try_start: Callable[[Path], dict[str, Any]], tmp_path: Path, case: str
+    command: Command,
+    try_start: Callable[[Path], dict[str, Any]],
+    figures: Counter[str],
+    tmp_path: Path,
+    case: str,
 ) -> None:
     path = broken(tmp_path, CASES[case])
-    code, shown, _ = command("verify", path, "--as-kafka", "-q", "--json")
-    verdict = json.loads(shown)
-    ends = {}
-    findings = cw.verify(path).findings
-    if verdict["starts"]:
-        for name in PARTITIONS:
-            # the broker makes an empty partition in the place of a stray one
-            if {"partition_metadata_missing", "topic_id_mismatch"} & {
-                finding.code for finding in findings if Path(finding.file).parent.name == name
-            }:
-                continue
-            if (path / name).exists() and any((path / name).iterdir()):
-                log = cw.plan_kafka_load(path / name).log
-                assert log is not None
-                ends[name] = [log.log_start_offset, log.log_end_offset]
-    errors = [finding for finding in findings if finding.severity == "error"]
+    code, shown, _ = command("verify", path, "--as-kafka", "--json")
+    *lines, verdict = map(json.loads, shown.splitlines())
+    planned = {Path(line["path"]).name: line for line in lines}
+    # a record of a later version stops this version of Kafka, and is no error
+    errors = [finding for finding in cw.verify(path).findings if finding.severity == "error" or finding.stops_broker]
+    before = directories(path)
     answer = try_start(path)
     assert ("ended" not in answer) == verdict["starts"], (answer, verdict)
     assert verdict["starts"] == (not verdict["reasons"])
+    figures["starts"] += verdict["starts"]
     if not verdict["starts"]:
         assert code == 1
         # the rule of `verify`: what a broker does not start with is an error
         assert errors
-    served = {name: offsets for name, offsets in answer.get("offsets", {}).items() if isinstance(offsets, list)}
-    assert {name: ends[name] for name in served if name in ends} == {
-        name: offsets for name, offsets in served.items() if name in ends
-    }
+        return
+    after = directories(path)
+    wrong = []
+    fates: Counter[str] = Counter()
+    for inode, name in before.items():
+        if name not in planned:
+            # a directory that is no partition's: a broker starts with none that it does not ignore
+            wrong += [(name, after.get(inode))] if after.get(inode, name) != name else []
+            continue
+        fate = planned[name]["fate"]
+        fates[fate] += 1
+        left = after.get(inode)
+        log = planned[name]["log"]
+        if not names_after(name, fate)(left):
+            wrong.append((name, fate, left))
+        # records are added to the metadata log at each start
+        elif left is not None and fate != "metadata" and log_end_offset(path / left) != log["log_end_offset"]:
+            wrong.append((name, fate, log["log_end_offset"], log_end_offset(path / left)))
+    assert not wrong, answer
+    assert planned.keys() <= set(before.values())
+    assert sum(fates.values()) == len(planned)
+    assert fates["stray"] == verdict["stray"] == len(verdict["strays"])
+    assert fates["kept"] + fates["metadata"] + fates["unserved"] == verdict["whole"] + verdict["lossy"]
+    figures.update(compared=len(planned), renamed=fates["stray"], deleted=fates["deleted"])
+    for name, offsets in answer["offsets"].items():
+        # one without a leader has an error in their place
+        if isinstance(offsets, list):
+            assert offsets == expected_offsets(planned, name), name
+
+
+def expected_offsets(planned: dict[str, Any], partition: str) -> list[int]:
+    """The first and the end offset of a partition; a broker makes an empty one where it keeps none."""
+    kept = [line for name, line in planned.items() if line["fate"] == "kept" and name.split(".0123")[0] == partition]
+    return [kept[0]["log"]["log_start_offset"], kept[0]["log"]["log_end_offset"]] if kept else [0, 0]

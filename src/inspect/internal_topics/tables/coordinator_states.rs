@@ -48,14 +48,16 @@ impl CoordinatorStates {
         };
         let mut has_errors = false;
         for state in table.messages() {
-            has_errors |= state.get("error").is_some_and(|error| !matches!(error, Value::Null));
-            states.by_producer.insert(state.number("producer_id"), state.clone());
+            let is_error = state.get("error").is_some_and(|error| !matches!(error, Value::Null));
+            has_errors |= is_error;
+            // the row of an error has no producer id, and 0 is one
+            if let (false, Some(Value::Number(producer_id))) = (is_error, state.get("producer_id")) {
+                states.by_producer.insert(*producer_id, state.clone());
+            }
         }
-        let count = partition_count(&paths, &options)?.unwrap_or_else(|| {
-            // without the cluster's metadata: all that begin at 0 and follow each other
-            present.last().map_or(0, |last| last + 1)
-        });
-        states.is_complete = !has_errors && present.into_iter().eq(0..count);
+        // without the cluster's metadata, it is not known how many there are
+        let count = partition_count(&paths, &options)?;
+        states.is_complete = !has_errors && count.is_some_and(|count| present.into_iter().eq(0..count));
         Ok(states)
     }
 

@@ -36,6 +36,11 @@ impl LogErrors {
         }
     }
 
+    /// Their number.
+    pub(super) fn count(&self) -> u64 {
+        self.errors.len() as u64 + self.more
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.errors.is_empty()
     }

@@ -15,11 +15,11 @@ mod table;
 mod topic_logs;
 mod transactions;
 
+pub(crate) use cluster::{Assignments, SnapshotFault, SnapshotFaultKind, known_settings, snapshot_fault};
 pub use cluster::{
     ClusterMetadata, SettingSource, TopicSettings, is_topic_compacted, metadata, metadata_records,
     topic_settings,
 };
-pub(crate) use cluster::{SnapshotFault, known_settings, snapshot_fault};
 pub use consumer_groups::consumer_groups;
 pub use consumer_offsets::consumer_offsets;
 pub use open_transactions::open_transactions;

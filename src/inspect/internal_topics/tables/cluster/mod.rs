@@ -1,5 +1,6 @@
 //! The metadata of a cluster, from `__cluster_metadata` and its snapshots.
 
+mod assignments;
 mod columns;
 mod names;
 mod records;
@@ -18,13 +19,14 @@ use super::topic_logs::{Entry, TableOptions, TopicLogs, damage_text, for_each_of
 use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::log::{DamagedRange, Log, OnDamage};
+pub(crate) use assignments::Assignments;
 #[cfg(feature = "python")]
 pub(super) use columns::COLUMNS;
 pub use records::metadata_records;
 pub(crate) use settings::known_settings;
 pub use settings::{SettingSource, TopicSettings, is_topic_compacted, topic_settings};
 use snapshot::{Snapshot, snapshots_in};
-pub(crate) use snapshot::{SnapshotFault, snapshot_fault};
+pub(crate) use snapshot::{SnapshotFault, SnapshotFaultKind, snapshot_fault};
 use state::State;
 
 const CLUSTER_METADATA: &str = "__cluster_metadata";

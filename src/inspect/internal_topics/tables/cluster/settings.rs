@@ -8,9 +8,10 @@ use super::state::{BROKER_RESOURCE, State, TOPIC_RESOURCE};
 use super::{CLUSTER_METADATA, Replayed, replay};
 use crate::config::{CLEANUP_POLICY, INDEX_INTERVAL, LogConfig, RETENTION_MS, Setting};
 use crate::error::{Error, Malformed, NotFound, Result};
-use crate::fs::names::{PartitionName, PartitionState};
-use crate::fs::{Directory, META_PROPERTIES};
+use crate::fs::Directory;
+use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, PartitionName, PartitionState};
 use crate::log::LogOptions;
+use crate::state::meta_properties::MetaProperties;
 use crate::state::partition_metadata::TopicId;
 
 /// What the metadata of a cluster says about the settings of a topic. A broker's own file is not in the metadata.
@@ -166,8 +167,6 @@ pub fn is_topic_compacted(partition: &Path) -> Option<bool> {
     topic_settings(partition, None, &LogOptions::default()).ok()??.is_compacted()
 }
 
-const METADATA_PARTITION: &str = "__cluster_metadata-0";
-
 /// The place of a partition in its data directory.
 struct Place {
     folder: Directory,
@@ -202,7 +201,7 @@ impl Place {
     fn topic_settings(&self, metadata: Option<&Path>, options: &LogOptions) -> Result<Option<TopicSettings>> {
         let source = match metadata {
             Some(path) => path.to_owned(),
-            None if self.has_metadata()? => self.folder.path_of(METADATA_PARTITION),
+            None if self.has_metadata()? => self.folder.path_of(CLUSTER_METADATA_DIRECTORY),
             None => return Ok(None),
         };
         let options = LogOptions { topic: None, partition: None, log_start_offset: None, ..options.clone() };
@@ -224,7 +223,7 @@ impl Place {
     }
 
     fn has_metadata(&self) -> Result<bool> {
-        Ok(self.folder.existing_folder(METADATA_PARTITION)?.is_some())
+        Ok(self.folder.existing_folder(CLUSTER_METADATA_DIRECTORY)?.is_some())
     }
 
     /// The settings of the topic in a state; `None` if it has no such topic.
@@ -234,20 +233,11 @@ impl Place {
             return Ok(None);
         }
         let mut broker = state.configs_of(BROKER_RESOURCE, "");
-        if let Some(node) = self.node_id()? {
-            broker.extend(state.configs_of(BROKER_RESOURCE, &node));
+        let properties = MetaProperties::read(&self.folder)?.unwrap_or_default();
+        if let Some(node) = properties.node_id() {
+            broker.extend(state.configs_of(BROKER_RESOURCE, &node.to_string()));
         }
         let overrides = state.configs_of(TOPIC_RESOURCE, &self.topic);
         Ok(Some(TopicSettings { topic: self.topic.clone(), source, broker, overrides }))
-    }
-
-    /// The id of the broker to which the data directory belongs.
-    fn node_id(&self) -> Result<Option<String>> {
-        const LIMIT: u64 = 1 << 20;
-        let bytes = self.folder.read_small(META_PROPERTIES, LIMIT)?.unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
-        let ids = text.lines().filter_map(|line| line.split_once('='));
-        let mut ids = ids.filter(|(name, _)| matches!(name.trim(), "node.id" | "broker.id"));
-        Ok(ids.next().map(|(_, id)| id.trim().to_owned()))
     }
 }

@@ -91,8 +91,18 @@ pub(crate) struct SnapshotFault {
     /// Bytes from the start of the file.
     pub(crate) position: u64,
     pub(crate) malformed: Malformed,
-    /// Whether a broker starts with it: only the footer is missing, or the end of a bootstrap file.
-    pub(crate) is_accepted: bool,
+    pub(crate) kind: SnapshotFaultKind,
+}
+
+/// How a fault of a snapshot counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SnapshotFaultKind {
+    /// A broker does not start with it.
+    Damage,
+    /// A broker starts with it: only the footer is missing, or the end of a bootstrap file.
+    Accepted,
+    /// Records of a type that is not known, in a file that is otherwise whole: a broker of their version starts with it.
+    LaterVersion,
 }
 
 /// What is wrong with the snapshot of a name in a directory, as a broker reads it: bytes after the last whole batch are left out. Of a
@@ -107,8 +117,9 @@ pub(crate) fn snapshot_fault(directory: &Directory, name: &str) -> Result<Option
     let size = snapshot.bytes.size();
     let (mut bytes, mut buffer, mut state) = (Vec::new(), Vec::new(), State::default());
     let (mut position, mut has_header, mut has_footer) = (0, false, false);
-    let fault =
-        |position, malformed, is_accepted| Ok(Some(SnapshotFault { position, malformed, is_accepted }));
+    let mut later = None;
+    let new = |position, malformed, kind| Some(SnapshotFault { position, malformed, kind });
+    let fault = |position, malformed| Ok(new(position, malformed, SnapshotFaultKind::Damage));
     loop {
         snapshot.bytes.copy(position, V2_HEADER, &mut bytes)?;
         let place = match BatchPlace::read(&bytes, position, size) {
@@ -116,7 +127,7 @@ pub(crate) fn snapshot_fault(directory: &Directory, name: &str) -> Result<Option
             Ok(None) => break,
             Err(TooShort(length)) => {
                 let expected = format!("a batch with a length of {MIN_LENGTH} or more");
-                return fault(position, Malformed::new(expected, format!("length {length}")), false);
+                return fault(position, Malformed::new(expected, format!("length {length}")));
             }
         };
         let length = usize::try_from(place.size).unwrap_or(usize::MAX);
@@ -128,10 +139,16 @@ pub(crate) fn snapshot_fault(directory: &Directory, name: &str) -> Result<Option
             state.take(is_control, record);
         });
         if let Err(malformed) = read {
-            return fault(position, malformed, false);
+            return fault(position, malformed);
         }
-        if let Some(wrong) = std::mem::take(&mut state.errors).into_iter().next() {
-            return fault(position, Malformed::new("records of the metadata", wrong.text), false);
+        let (errors, unknown) = (std::mem::take(&mut state.errors), std::mem::take(&mut state.unknown_types));
+        let is_damaged = errors.count() > unknown;
+        if let Some(wrong) = errors.into_iter().next() {
+            let malformed = Malformed::new("records of the metadata", wrong.text);
+            if is_damaged {
+                return fault(position, malformed);
+            }
+            later = later.or_else(|| new(position, malformed, SnapshotFaultKind::LaterVersion));
         }
         position = place.end();
     }
@@ -139,15 +156,17 @@ pub(crate) fn snapshot_fault(directory: &Directory, name: &str) -> Result<Option
     let is_footer = bytes.get(V2_ATTRIBUTES).is_some_and(|low| low & CONTROL != 0);
     let end = format!("{} bytes after the last whole batch", size - position);
     if snapshot.end_offset.is_none() && !state.features.contains_key("metadata.version") {
-        fault(position, Malformed::new("a record with the level of metadata.version", "none"), false)
+        fault(position, Malformed::new("a record with the level of metadata.version", "none"))
     } else if snapshot.end_offset.is_some() && !has_header {
-        fault(0, Malformed::new("a snapshot header in the first batch", "none"), false)
+        fault(0, Malformed::new("a snapshot header in the first batch", "none"))
     } else if position < size {
-        fault(position, Malformed::new("a whole batch", end), is_footer || snapshot.end_offset.is_none())
+        let is_accepted = is_footer || snapshot.end_offset.is_none();
+        let kind = if is_accepted { SnapshotFaultKind::Accepted } else { SnapshotFaultKind::Damage };
+        Ok(new(position, Malformed::new("a whole batch", end), kind))
     } else if snapshot.end_offset.is_some() && !has_footer {
-        fault(position, Malformed::new("a snapshot footer at the end", "none"), false)
+        fault(position, Malformed::new("a snapshot footer at the end", "none"))
     } else {
-        Ok(None)
+        Ok(later)
     }
 }
 

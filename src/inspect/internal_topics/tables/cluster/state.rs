@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::super::super::control::raft_message;
 use super::super::super::json::uuid_text;
 use super::super::super::message::{Message, Value};
+use super::super::super::readable::DecodeError;
 use super::super::super::record_types::CLUSTER_METADATA;
 use super::super::super::records::MetadataRecord;
 use super::super::errors::LogErrors;
@@ -52,6 +53,8 @@ pub(super) struct State {
     /// The first id of the next block.
     pub(super) next_producer_id: Option<i64>,
     pub(super) errors: LogErrors,
+    /// How many of the errors are records of a type that is not known.
+    pub(super) unknown_types: u64,
     transaction: Option<Transaction>,
 }
 
@@ -64,7 +67,10 @@ impl State {
         }
         let message = match MetadataRecord::read(CLUSTER_METADATA, record.value) {
             Ok(record) => record.message.into_owned(),
-            Err(wrong) => return self.errors.add(record.offset, wrong.to_string()),
+            Err(wrong) => {
+                self.unknown_types += u64::from(matches!(wrong, DecodeError::UnknownType(_)));
+                return self.errors.add(record.offset, wrong.to_string());
+            }
         };
         let name = message.schema.name;
         match (name, &mut self.transaction) {

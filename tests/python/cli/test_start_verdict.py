@@ -1,0 +1,197 @@
+"""`verify --as-kafka` of data directories: what becomes of every partition."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batches import Rec, batch
+from interop.broken_directories import METADATA, UNIQUE, copy_whole
+from scripts import Command
+
+import cordwood as cw
+
+OTHERS = {"rivers.compact-0", "__consumer_offsets-0", "__transaction_state-0", "cities-0", "cities-1"}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return copy_whole(tmp_path / "data")
+
+
+def verdicts(command: Command, *paths: Path) -> tuple[int, dict[str, str], list[dict[str, Any]]]:
+    """The exit code, the fate of each directory, and the summaries."""
+    code, shown, _ = command("verify", *paths, "--as-kafka", "--json")
+    lines = [json.loads(line) for line in shown.splitlines()]
+    fates = {Path(line["path"]).name: line["fate"] for line in lines if "fate" in line}
+    return code, fates, [line for line in lines if "summary" in line]
+
+
+def test_without_the_metadata_of_the_cluster_all_partitions_are_stray(command: Command, data: Path) -> None:
+    shutil.rmtree(data / METADATA)
+    code, fates, (summary,) = verdicts(command, data)
+    assert code == 1
+    assert fates == dict.fromkeys(OTHERS, "stray")
+    assert (summary["starts"], summary["partitions"], summary["stray"], summary["whole"]) == (True, 5, 5, 0)
+    code, shown, _ = command("verify", data, "--as-kafka", "-q")
+    assert code == 1
+    assert "starts; 5 partitions: 0 with all records, 5 renamed to -stray" in shown
+    assert f"{data / 'cities-0'} is renamed to -stray: expected the metadata of the cluster" in shown
+
+
+def test_the_metadata_may_be_in_another_data_directory_of_the_same_broker(
+    command: Command, data: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.copy(data / "meta.properties", other)
+    (data / "cities-1").rename(other / "cities-1")
+    code, fates, summaries = verdicts(command, data, other)
+    assert code == 0
+    assert fates == dict.fromkeys(OTHERS, "kept") | {METADATA: "metadata"}
+    assert [summary["stray"] for summary in summaries] == [0, 0]
+    assert "with these data directories starts" in command("verify", data, other, "--as-kafka", "-q")[1]
+    # it is alone, or that of another broker
+    assert verdicts(command, other)[1] == {"cities-1": "stray"}
+    text = (other / "meta.properties").read_text()
+    (other / "meta.properties").write_text(text.replace("node.id=1", "node.id=2"))
+    assert verdicts(command, data, other)[1]["cities-1"] == "stray"
+
+
+def test_partitions_that_the_metadata_does_not_have_are_stray(command: Command, data: Path) -> None:
+    shutil.copytree(data / "cities-0", data / "cities-7")
+    shutil.copytree(data / "cities-0", data / "towns-0")
+    shutil.copytree(data / "cities-0", data / "towns-7")
+    code, fates, (summary,) = verdicts(command, data)
+    assert code == 1
+    # a broker does not compare the name of the topic
+    assert {name: fates[name] for name in ("cities-7", "towns-0", "towns-7")} == {
+        "cities-7": "stray",
+        "towns-0": "unserved",
+        "towns-7": "stray",
+    }
+    assert (summary["whole"], summary["lossy"], summary["stray"]) == (6, 1, 2)
+    found = {(Path(finding.file).parent.name, finding.code) for finding in cw.verify(data).findings}
+    assert {("cities-7", "stray_partition"), ("towns-0", "topic_id_mismatch")} <= found
+    # an empty directory has no records to lose
+    for name in ("cities-7", "towns-0", "towns-7"):
+        shutil.rmtree(data / name)
+    (data / "cities-7").mkdir()
+    code, fates, (summary,) = verdicts(command, data)
+    assert (code, fates["cities-7"], summary["stray"]) == (0, "stray", 1)
+
+
+def test_partitions_of_other_brokers_are_stray(command: Command, data: Path) -> None:
+    properties = data / "meta.properties"
+    properties.write_text(properties.read_text().replace("node.id=1", "node.id: 2"))
+    _, fates, (summary,) = verdicts(command, data)
+    assert fates == dict.fromkeys(OTHERS, "stray") | {METADATA: "metadata"}
+    assert summary["strays"][0]["reason"].endswith("found one that it has on other brokers: 1")
+
+
+def test_a_partition_by_itself_is_compared_with_the_metadata_around_it(command: Command, data: Path) -> None:
+    shutil.copytree(data / "cities-0", data / "cities-7")
+    assert verdicts(command, data / "cities-7")[:2] == (1, {"cities-7": "stray"})
+    assert verdicts(command, data / "cities-0")[:2] == (0, {"cities-0": "kept"})
+    assert "renames the directory to -stray" in command("verify", data / "cities-7", "--as-kafka")[1]
+    # without metadata there, it may be in another data directory
+    shutil.rmtree(data / METADATA)
+    assert verdicts(command, data / "cities-7")[:2] == (0, {"cities-7": "kept"})
+
+
+@pytest.mark.parametrize("state", ["delete", "stray"])
+def test_deleted_and_stray_directories_are_loaded_too(command: Command, data: Path, state: str) -> None:
+    path = data / f"cities-1.{UNIQUE}-{state}"
+    (data / "cities-1").rename(path)
+    code, fates, (summary,) = verdicts(command, data)
+    assert (code, summary["starts"], summary["partitions"]) == (0, True, 5)
+    assert fates[path.name] == {"delete": "deleted", "stray": "set_aside"}[state]
+    (path / "notes.log").write_bytes(b"x")
+    code, _, (summary,) = verdicts(command, data)
+    assert (code, summary["starts"]) == (1, False)
+    assert [reason["file"] for reason in summary["reasons"]] == [str(path / "notes.log")]
+    (finding,) = [finding for finding in cw.verify(data).findings if finding.stops_broker]
+    assert (finding.code, finding.file) == ("load_fails", str(path / "notes.log"))
+
+
+def test_several_directories_of_a_partition_stop_a_broker(command: Command, data: Path) -> None:
+    shutil.copytree(data / "cities-0", data / "cities-00")
+    code, fates, (summary,) = verdicts(command, data)
+    assert (code, summary["starts"]) == (1, False)
+    assert fates["cities-0"] == fates["cities-00"] == "refused"
+    shutil.rmtree(data / "cities-00")
+    future = data / f"cities-0.{UNIQUE}-future"
+    shutil.copytree(data / "cities-0", future)
+    _, fates, (summary,) = verdicts(command, data)
+    assert not summary["starts"]
+    assert (fates[future.name], fates["cities-0"]) == ("refused", "kept")
+    # it takes the place of the live one
+    shutil.rmtree(data / "cities-0")
+    assert verdicts(command, data)[0] == 0
+
+
+@pytest.mark.parametrize("name", [f"e-0.{UNIQUE}-future", "a b-0"])
+def test_an_empty_directory_of_a_name_without_checkpoints_is_no_wrong_usage(
+    command: Command, data: Path, name: str
+) -> None:
+    (data / name).mkdir()
+    assert cw.verify(data).is_intact
+    assert command("verify", data)[0] == 0
+    assert command("verify", data, "--as-kafka", "-q")[0] == 0
+
+
+def test_a_missing_file_is_one_reason(command: Command, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (data / "meta.properties").unlink()
+    monkeypatch.chdir(data.parent)
+    _, _, (summary,) = verdicts(command, Path("data"))
+    assert [Path(reason["file"]).name for reason in summary["reasons"]] == ["meta.properties"]
+    # in a folder of a writer it is no finding
+    shutil.copytree(data / "cities-0", data.parent / "logs" / "cities-0")
+    _, _, (summary,) = verdicts(command, data.parent / "logs")
+    assert [Path(reason["file"]).name for reason in summary["reasons"]] == ["meta.properties"]
+    assert cw.verify(data.parent / "logs").is_intact
+
+
+def test_a_wrong_topic_id_is_that_of_its_partition_alone(command: Command, data: Path) -> None:
+    shutil.copy(data / "rivers.compact-0" / "partition.metadata", data / "cities-0")
+    found = {Path(finding.file).parent.name for finding in cw.verify(data).findings if finding.severity == "error"}
+    assert found == {"cities-0"}
+    _, fates, (summary,) = verdicts(command, data)
+    assert (fates["cities-0"], fates["cities-1"], summary["lossy"]) == ("unserved", "kept", 1)
+
+
+def test_a_negative_offset_of_a_checkpoint_does_not_stop_a_broker(command: Command, data: Path) -> None:
+    (data / "log-start-offset-checkpoint").write_text("0\n1\ncities 1 -5\n")
+    (finding,) = [finding for finding in cw.verify(data).findings if finding.severity != "info"]
+    assert (finding.code, finding.severity) == ("checkpoint_offset_negative", "warning")
+    assert finding.kafka == "takes the start of the log in its place"
+    assert verdicts(command, data)[2][0]["starts"]
+
+
+def test_a_metadata_record_of_a_later_version_is_no_damage(command: Command, data: Path) -> None:
+    file = data / "bootstrap.checkpoint"
+    # frame version 1, type 99, version 0
+    file.write_bytes(file.read_bytes() + batch(1, [Rec(b"\x01\x63\x00")]))
+    (finding,) = [finding for finding in cw.verify(data).findings if finding.severity != "info"]
+    assert (finding.code, finding.severity, finding.stops_broker) == ("metadata_snapshot_damaged", "warning", True)
+    assert "Unknown metadata id 99" in finding.found
+    assert not verdicts(command, data)[2][0]["starts"]
+    # with damage beside it, it is an error
+    file.write_bytes(file.read_bytes() + batch(2, [Rec(b"\x01")]))
+    (finding,) = [finding for finding in cw.verify(data).findings if finding.severity != "info"]
+    assert finding.severity == "error"
+
+
+@pytest.mark.parametrize("broken", ["00000000000000000000.log", "00000000000000000038-0000000001.checkpoint"])
+def test_partitions_are_planned_without_the_settings_of_metadata_that_cannot_be_read(
+    command: Command, data: Path, broken: str
+) -> None:
+    (data / METADATA / broken).unlink()
+    if broken.endswith(".checkpoint"):
+        (data / METADATA / broken).mkdir()
+    _, fates, (summary,) = verdicts(command, data)
+    assert fates == dict.fromkeys(OTHERS, "kept") | {METADATA: "metadata"}
+    assert (summary["starts"], summary["unreadable"], summary["whole"]) == (True, 0, 6)
