@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_a_partition_or_known_or_foreign() {
-        let kind = |name, is_directory| match DirectoryEntry::of(name, is_directory) {
+        let kind = |name: &str, is_directory| match DirectoryEntry::of(name, is_directory) {
             DirectoryEntry::Partition(_) => "partition",
             DirectoryEntry::Known => "known",
             DirectoryEntry::Foreign => "foreign",
@@ -66,7 +66,8 @@ mod tests {
             assert_eq!([kind(name, true), kind(name, false)], ["partition", "foreign"], "{name}");
         }
         for name in FILES {
-            assert_eq!([kind(name, false), kind(&format!("{name}.tmp"), false)], ["known"; 2], "{name}");
+            let staged = format!("{name}.tmp");
+            assert_eq!([kind(name, false), kind(&staged, false)], ["known"; 2], "{name}");
         }
         assert_eq!(
             [kind(REMOTE_LOG_INDEX_CACHE, true), kind(REMOTE_LOG_INDEX_CACHE, false)],

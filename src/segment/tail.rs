@@ -19,7 +19,7 @@ use crate::types::OffsetPosition;
 const MAX_TRIED_ENTRIES: usize = 16;
 
 /// The longest time that an append is assumed to take.
-const APPEND_TIME: Duration = Duration::from_secs(60);
+const APPEND_TIME: Duration = Duration::from_mins(1);
 
 /// The end of a segment.
 #[derive(Debug, Clone)]

@@ -43,7 +43,9 @@ impl TopicSettings {
         broker.extend(self.broker.clone());
         let mut config = LogConfig::of_topic(&broker, &self.overrides, overrides)?;
         if !broker_file.is_empty() {
-            [CLEANUP_POLICY, RETENTION_MS].into_iter().for_each(|name| config.stated.add(name));
+            for name in [CLEANUP_POLICY, RETENTION_MS] {
+                config.stated.add(name);
+            }
         }
         Ok(config)
     }
