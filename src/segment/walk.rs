@@ -10,7 +10,7 @@ use super::log_file::LogFile;
 use super::resync::NewerBatch;
 #[cfg(feature = "arrow")]
 use super::shared_bytes::SharedBytes;
-use crate::error::{Error, Malformed, Result};
+use crate::error::{Malformed, Result};
 use crate::record::{BatchHeader, V2_HEADER};
 
 /// A batch and its position.
@@ -282,7 +282,7 @@ impl Walk {
     /// The damage of a header at the position that cannot be read.
     ///
     /// # Errors
-    /// [`Error::BatchTooLarge`] if it is that of a wrapper above the limit.
+    /// [`Error::BatchTooLarge`](crate::Error::BatchTooLarge) if it is that of a wrapper above the limit.
     #[cold]
     fn unreadable(&self, malformed: Malformed) -> Result<Damage> {
         if malformed.is_too_large() {
@@ -294,7 +294,7 @@ impl Walk {
     /// All bytes of a batch.
     ///
     /// # Errors
-    /// [`Error::BatchTooLarge`] if it has more bytes than a reader accepts; [`Error::Io`]; [`Error::LogChanged`].
+    /// [`Error::BatchTooLarge`](crate::Error::BatchTooLarge) if it has more bytes than a reader accepts; [`Error::Io`](crate::Error::Io); [`Error::LogChanged`](crate::Error::LogChanged).
     #[inline]
     pub(crate) fn bytes(&mut self, batch: &Batch) -> Result<&[u8]> {
         if let Err(malformed) = batch.header.ensure_size(self.log.max_batch_bytes()) {
