@@ -142,6 +142,7 @@ pub(crate) struct KnownSettings {
     /// `None` as in [`topic_settings`], and if the metadata cannot be read.
     pub(crate) settings: Option<TopicSettings>,
     /// Why the metadata cannot be read.
+    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "only its retention asks"))]
     pub(crate) damage: Option<Error>,
 }
 
