@@ -1,6 +1,6 @@
 //! Whether a batch may begin at a position, by the fields of its header.
 
-use crate::record::{BatchHeader, Codec, LOG_OVERHEAD, PREFIX, V2_HEADER};
+use crate::record::{BatchHeader, Codec, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, V2_HEADER};
 
 /// The number of bytes that are looked at.
 pub(super) const HEADER: usize = V2_HEADER;
@@ -19,7 +19,11 @@ pub(super) fn header(bytes: &[u8], available: u64) -> Option<BatchHeader> {
         _ => return None,
     };
     let length = usize::try_from(number(8)).ok()?;
-    if length < smallest || length as u64 + LOG_OVERHEAD as u64 > available || number(0) < 0 {
+    let sizes = smallest + LOG_OVERHEAD..=MAX_BATCH_BYTES;
+    if !sizes.contains(&(length + LOG_OVERHEAD))
+        || length as u64 + LOG_OVERHEAD as u64 > available
+        || number(0) < 0
+    {
         return None;
     }
     if magic == 2 && (number(12) < -1 || number(23) < 0 || number(57) < 0 || number(57) - 1 > number(23)) {

@@ -33,8 +33,8 @@ fn damage() -> impl Strategy<Value = Damage> {
 #[derive(Debug, Clone, Copy)]
 enum End {
     Whole,
-    /// So much of the bytes after the damage remains.
-    Torn(f64),
+    /// It is cut after the damage.
+    Torn(prop::sample::Index),
     /// So many follow, as in a preallocated file.
     Zeros(usize),
 }
@@ -63,7 +63,7 @@ proptest! {
         second in proptest::option::of((sector(), any::<prop::sample::Index>())),
         end in prop_oneof![
             Just(End::Whole),
-            (0.0..1.0).prop_map(End::Torn),
+            any::<prop::sample::Index>().prop_map(End::Torn),
             prop_oneof![1_usize..20, Just(4096)].prop_map(End::Zeros),
         ],
         io in prop::sample::select(&IOS[..]),
@@ -90,7 +90,7 @@ proptest! {
         }
         match end {
             End::Whole => {}
-            End::Torn(part) => log.truncate(damaged_to + ((log.len() - damaged_to) as f64 * part) as usize),
+            End::Torn(cut) => log.truncate(damaged_to + cut.index(log.len() - damaged_to + 1)),
             End::Zeros(count) => log.resize(log.len() + count, 0),
         }
         let intact: Vec<(&Built, usize)> = built

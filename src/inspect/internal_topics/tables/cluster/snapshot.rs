@@ -11,7 +11,7 @@ use crate::fs::names::metadata_snapshot;
 use crate::fs::{Directory, FileBytes};
 use crate::inspect::batch_place::{BatchPlace, MIN_LENGTH, TooShort};
 use crate::record::control::ControlType;
-use crate::record::{BatchHeader, RecordRef, Records, V2_HEADER};
+use crate::record::{BatchHeader, MAX_BATCH_BYTES, RecordRef, Records, V2_HEADER};
 
 const SUFFIX: &str = ".checkpoint";
 /// Where the low byte of the attributes is in a batch, and its bit of control batches.
@@ -66,6 +66,7 @@ impl Snapshot {
             let at = |malformed: Malformed| malformed.at(&self.path, position, None);
             self.bytes.copy(position, V2_HEADER, &mut bytes)?;
             let header = BatchHeader::parse(&bytes, left).map_err(at)?;
+            header.ensure_size(MAX_BATCH_BYTES).map_err(at)?;
             let size = usize::try_from(header.size).unwrap_or(usize::MAX);
             self.bytes.copy(position, size, &mut bytes)?;
             header.ensure_valid(&bytes).map_err(at)?;
