@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn an_entry_is_a_partition_or_known_or_foreign() {
-        let kind = |name, is_directory| match DirectoryEntry::of(name, is_directory) {
+        let kind = |name: &str, is_directory| match DirectoryEntry::of(name, is_directory) {
             DirectoryEntry::Partition(_) => "partition",
             DirectoryEntry::Known => "known",
             DirectoryEntry::Foreign => "foreign",

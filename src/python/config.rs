@@ -74,6 +74,9 @@ pub(super) fn to_python<'py>(py: Python<'py>, config: &LogConfig) -> PyResult<Bo
     py.import("cordwood.config")?.getattr("LogConfig")?.call((), Some(&fields))
 }
 
+/// The stated fields of a `LogConfig`, and the source of each setting by its topic name.
+type StatedFields<'py> = (Bound<'py, PyDict>, BTreeMap<String, &'static str>);
+
 #[doc = stub_doc!(_log_config_of_topic)]
 #[pyfunction]
 #[pyo3(name = "_log_config_of_topic")]
@@ -82,7 +85,7 @@ pub(super) fn of_topic<'py>(
     metadata: Option<&Bound<'py, PyAny>>,
     file: BTreeMap<String, String>,
     overrides: BTreeMap<String, String>,
-) -> PyResult<Option<(Bound<'py, PyDict>, BTreeMap<String, &'static str>)>> {
+) -> PyResult<Option<StatedFields<'py>>> {
     let (py, path) = (path.py(), arguments::path(path)?);
     let metadata = optional("metadata", metadata, arguments::path_of)?;
     let (broker_file, overrides) = match PropertySource::guess(file.keys().map(String::as_str)) {

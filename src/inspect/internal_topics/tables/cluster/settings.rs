@@ -42,7 +42,8 @@ impl TopicSettings {
         broker.extend(self.broker.clone());
         let mut config = LogConfig::of_topic(&broker, &self.overrides, overrides)?;
         if !broker_file.is_empty() {
-            [CLEANUP_POLICY, RETENTION_MS].into_iter().for_each(|name| config.stated.add(name));
+            config.stated.add(CLEANUP_POLICY);
+            config.stated.add(RETENTION_MS);
         }
         Ok(config)
     }
