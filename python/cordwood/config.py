@@ -147,6 +147,8 @@ class LogConfig:
 
         *_stated*: only `dataclasses.replace` passes it, with all fields: those that were given before.
         """
+        if not isinstance(_stated, frozenset | None):
+            raise _wrong_type("_stated", "a frozenset", _stated)
         given = {name: value for name, value in vars(self).items() if not isinstance(value, _Default)}
         fields = _log_config_checked(given)
         if _stated is not None:

@@ -74,8 +74,8 @@ pub(super) fn to_python<'py>(py: Python<'py>, config: &LogConfig) -> PyResult<Bo
     py.import("cordwood.config")?.getattr("LogConfig")?.call((), Some(&fields))
 }
 
-/// Settings by the fields of a `LogConfig`, and where each is from, by their names.
-type SettingsAndSources<'py> = (Bound<'py, PyDict>, BTreeMap<String, &'static str>);
+/// The stated fields of a `LogConfig`, and the source of each setting by its topic name.
+type StatedFields<'py> = (Bound<'py, PyDict>, BTreeMap<String, &'static str>);
 
 #[doc = stub_doc!(_log_config_of_topic)]
 #[pyfunction]
@@ -85,7 +85,7 @@ pub(super) fn of_topic<'py>(
     metadata: Option<&Bound<'py, PyAny>>,
     file: BTreeMap<String, String>,
     overrides: BTreeMap<String, String>,
-) -> PyResult<Option<SettingsAndSources<'py>>> {
+) -> PyResult<Option<StatedFields<'py>>> {
     let (py, path) = (path.py(), arguments::path(path)?);
     let metadata = optional("metadata", metadata, arguments::path_of)?;
     let (broker_file, overrides) = match PropertySource::guess(file.keys().map(String::as_str)) {

@@ -56,7 +56,8 @@ def test_apply_retention_names_the_settings_that_decide(command: Command, tmp_pa
         assert (code, error) == (0, "")
         deleted, source = out.splitlines()
         assert deleted == f"{path}: no segment to delete with {decides}"
-        assert source.startswith("settings: --set, then defaults")
+        unstated = "retention.bytes" if limits else "retention.ms, retention.bytes"
+        assert source.startswith(f"settings: --set; {unstated}: Kafka's defaults, not this topic's settings")
 
 
 @pytest.mark.parametrize("case", ["12-compacted", "12-compacted-codecs", "12-compacted-empty", "11-transactions"])

@@ -21,7 +21,7 @@ INDEX_BYTES = 10 << 20
 SPARE = ".cordwood.spare"
 # of a disk, by file system
 SIZES = {"ext4": 5 << 20, "xfs": 300 << 20}
-CONFIG = cw.LogConfig(segment_bytes=1000, index_interval_bytes=100)
+CONFIG = cw.LogConfig(segment_bytes=1000, index_interval_bytes=100, retention_ms=7 * 86_400_000)
 
 
 def allocated(path: Path) -> int:

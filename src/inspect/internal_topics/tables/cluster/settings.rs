@@ -43,9 +43,8 @@ impl TopicSettings {
         broker.extend(self.broker.clone());
         let mut config = LogConfig::of_topic(&broker, &self.overrides, overrides)?;
         if !broker_file.is_empty() {
-            for name in [CLEANUP_POLICY, RETENTION_MS] {
-                config.stated.add(name);
-            }
+            config.stated.add(CLEANUP_POLICY);
+            config.stated.add(RETENTION_MS);
         }
         Ok(config)
     }
