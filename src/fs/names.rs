@@ -120,8 +120,13 @@ pub(crate) fn segment_files_of(base_offset: i64) -> [String; 4] {
         .map(|kind| segment_file(base_offset, kind))
 }
 
+/// Kafka's own topics, which brokers create compacted, and the log of the controllers, which clients do not see as a topic.
+///
+/// *Source*: `Topic.isInternal`; `AutoTopicCreationManager`.
+pub(crate) const INTERNAL_TOPICS: [&str; 4] =
+    ["__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"];
+
 /// The directory of the metadata log of a cluster.
-#[cfg(feature = "inspect")]
 pub(crate) const CLUSTER_METADATA_DIRECTORY: &str = "__cluster_metadata-0";
 
 /// The end offset and the epoch in the name of a snapshot of the metadata log of a cluster; `None` for any other file. Kafka:

@@ -3,6 +3,7 @@
 use super::Log;
 use crate::config::{CLEANUP_POLICY, LogConfig, RETENTION_MS};
 use crate::error::{Error, Result};
+use crate::fs::names::INTERNAL_TOPICS;
 use crate::state::data_directory::DataDirectory;
 
 /// The segments that retention would delete.
@@ -27,7 +28,7 @@ pub struct RetentionPlan {
 /// timestamp. An empty last segment stays.
 ///
 /// # Errors
-/// [`Error::Config`] if nobody has stated the policy ([`LogConfig::states`]), and the log shows compaction; or if nobody has stated
+/// [`Error::Config`] if nobody has stated the policy ([`LogConfig::states`]), and the log shows compaction or is Kafka's own topic; or if nobody has stated
 /// `retention.ms`, and the log is in a Kafka data directory: there, Kafka's default is not the owner's limit. [`Error::Io`];
 /// [`Error::Corrupt`] if a segment's times have to be read and are damaged.
 ///
@@ -78,13 +79,18 @@ pub fn plan(log: &Log, config: &LogConfig, now: i64) -> Result<RetentionPlan> {
     })
 }
 
-/// Fails if the policy is a default that the log contradicts: the records of a compacted log are not deleted by age.
+/// Fails if the policy is a default that the log or its name contradicts: the records of a compacted log are not deleted by age.
 fn ensure_policy(log: &Log, config: &LogConfig) -> Result<()> {
-    if config.states(CLEANUP_POLICY) || config.cleanup_policy.compact || !log.is_compacted()? {
+    let is_internal = log.topic().is_some_and(|topic| INTERNAL_TOPICS.contains(&topic));
+    let is_known = config.states(CLEANUP_POLICY) || config.cleanup_policy.compact;
+    if is_known || !is_internal && !log.is_compacted()? {
         return Ok(());
     }
-    let expected = "the policy of this log, because it shows compaction: delete, compact or \"compact,delete\" \
-                    (delete, the default, would delete its oldest records)";
+    let why = if is_internal { "its topic is Kafka's own" } else { "it shows compaction" };
+    let expected = format!(
+        "the policy of this log, because {why}: delete, compact or \"compact,delete\" (delete, the default, would delete its oldest \
+         records)"
+    );
     Err(Error::config(CLEANUP_POLICY, expected, format!("none, for {}", log.path().display())))
 }
 

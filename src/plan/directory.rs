@@ -8,12 +8,8 @@ use super::options::SourceOptions;
 use super::warning::Warning;
 use crate::dir::{LogDir, has_segments, live_partition};
 use crate::error::Error;
-use crate::fs::names::SegmentFileName;
+use crate::fs::names::{INTERNAL_TOPICS, SegmentFileName};
 use crate::log::LogOptions;
-
-/// Kafka: `Topic.isInternal`, and the log of the controllers, which clients do not see as a topic.
-const INTERNAL_TOPICS: [&str; 4] =
-    ["__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"];
 
 /// A partition directory: its absolute path, and the topic and partition in its name, if that is `topic-partition`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,6 +6,7 @@
 mod appender;
 mod batch_table;
 mod buckets;
+mod candidate;
 mod cuts;
 mod damage;
 mod file_budget;

@@ -29,12 +29,13 @@
 use std::ops::{ControlFlow, Range};
 
 use super::Segment;
+use super::candidate::{offset_of, plausible_length, possible_size};
 use super::damage::Damage;
 use super::payload::has_entry_from;
 use super::walk::{Batch, Walk};
 use crate::error::{Malformed, Result};
 use crate::index::{Method, OffsetIndex};
-use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_STORED_BYTES, MIN_LENGTH, PREFIX, V2_HEADER, crc};
+use crate::record::{BatchHeader, PREFIX, V2_HEADER, crc};
 
 /// Bytes of the file to search at a time.
 const CHUNK: usize = 128 << 10;
@@ -459,44 +460,6 @@ impl Walk {
         }
         Ok(Some(batch))
     }
-
-    /// Whether the sizes of key and value of an entry of magic 0 or 1 add up to its size. Numbers in a value often look like the
-    /// start of an entry, and a checksum of each would be too much work.
-    fn fills_its_size(&mut self, position: u64, size: usize) -> Result<bool> {
-        let has_timestamp = self.log.read(position, PREFIX)?.get(PREFIX - 1) == Some(&1);
-        let mut at = PREFIX + 1 + if has_timestamp { 8 } else { 0 };
-        for _ in ["key", "value"] {
-            if at + 4 > size {
-                return Ok(false);
-            }
-            let Some(length) = self.log.number_at(position + at as u64)? else { return Ok(false) };
-            let Some(length) = (length >= -1).then(|| usize::try_from(length.max(0)).unwrap_or(size)) else {
-                return Ok(false);
-            };
-            at = at.saturating_add(4).saturating_add(length);
-        }
-        Ok(at == size)
-    }
-
-    /// Whether nothing is left of a header at a position: the file ends in it, or zeros are in its place, as in a lost sector or in a
-    /// preallocated file.
-    fn is_destroyed_header(&mut self, position: u64) -> Result<bool> {
-        let prefix = self.log.read(position, PREFIX)?;
-        let has_no_length =
-            prefix.get(..LOG_OVERHEAD).is_none_or(|start| start.iter().all(|byte| *byte == 0));
-        Ok(prefix.len() < PREFIX || has_no_length)
-    }
-
-    /// Whether the bytes look like the header of a damaged batch: the offset and length are possible, or the offset is
-    /// exactly the next one while the length or the magic is damaged.
-    fn is_damaged_header(&mut self, position: u64, low: i64, high: i64) -> Result<bool> {
-        let end = self.bounds.end;
-        let prefix = self.log.read(position, PREFIX)?;
-        let length = plausible_length(prefix).filter(|length| position + *length as u64 <= end);
-        Ok(offset_of(prefix).is_some_and(|offset| {
-            (low..high).contains(&offset) && (length.is_some() || offset == low && prefix.len() == PREFIX)
-        }))
-    }
 }
 
 /// Whether a batch after damage has an offset that the bytes since the damage account for, with a record in each byte at most. A batch of
@@ -504,22 +467,4 @@ impl Walk {
 fn is_near(damage: &Damage, batch: &Batch) -> bool {
     let bytes = batch.position - damage.position;
     u64::try_from(batch.header.base_offset - damage.offset).is_ok_and(|offsets| offsets <= bytes)
-}
-
-fn offset_of(prefix: &[u8]) -> Option<i64> {
-    prefix.first_chunk().map(|offset| i64::from_be_bytes(*offset))
-}
-
-/// The size of the batch at the start of `prefix`, if its length and magic are possible.
-fn plausible_length(prefix: &[u8]) -> Option<usize> {
-    let magic = *prefix.get(PREFIX - 1)?;
-    possible_size(prefix).filter(|_| magic <= 2)
-}
-
-/// Like [`plausible_length`], but with any magic, which may be the damaged byte.
-fn possible_size(prefix: &[u8]) -> Option<usize> {
-    let length = i32::from_be_bytes(*prefix.get(8..)?.first_chunk()?);
-    let size = usize::try_from(length).ok()? + LOG_OVERHEAD;
-    // the header parser checks the rest
-    (LOG_OVERHEAD + MIN_LENGTH..=MAX_STORED_BYTES).contains(&size).then_some(size)
 }

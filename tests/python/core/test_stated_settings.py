@@ -283,3 +283,13 @@ def test_other_settings_do_not_hide_the_interval_of_the_topic(tmp_path: Path) ->
             assert "index.interval.bytes 1024, the topic's" in shown, (command, options)
     shown = commands.cordwood("reindex", path, "--set", "index.interval.bytes=2048").stdout.decode()
     assert "index.interval.bytes 2048, as given" in shown
+
+
+@pytest.mark.parametrize("name", ["__transaction_state-0", "__consumer_offsets-0"])
+def test_retention_of_kafkas_own_topics_needs_a_policy(tmp_path: Path, name: str) -> None:
+    path = Path(shutil.copytree(GOLDEN / "16-data-dir" / name, tmp_path / name))
+    with pytest.raises(cw.ConfigError, match="its topic is Kafka's own"):
+        cw.plan_retention(cw.Log(path), cw.LogConfig())
+    with cw.LogWriter(path) as writer, pytest.raises(cw.ConfigError, match="its topic is Kafka's own"):
+        writer.apply_retention()
+    assert cw.plan_retention(cw.Log(path), cw.LogConfig(cleanup_policy="compact")).segments == []

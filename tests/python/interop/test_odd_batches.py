@@ -84,6 +84,7 @@ def test_what_a_broker_accepts_is_read_as_its_consumer_reads_it(kafka: KafkaClas
     check_command_line(log, ours)
     check_spark(log, ours)
     check_dump(kafka, log, whole, tmp_path / "kept-0")
+    print(json.dumps({"rig": "odd batches", "sent": BATCHES, "stored": len(stored)}))
 
 
 def transaction(kafka: KafkaClasses, name: str, *, aborts: bool) -> list[int]:
