@@ -35,7 +35,7 @@ use super::payload::has_entry_from;
 use super::walk::{Batch, Walk};
 use crate::error::{Malformed, Result};
 use crate::index::{Method, OffsetIndex};
-use crate::record::{BatchHeader, PREFIX, V2_HEADER, crc};
+use crate::record::{BatchHeader, LOG_OVERHEAD, PREFIX, V2_HEADER, crc};
 
 /// Bytes of the file to search at a time.
 const CHUNK: usize = 128 << 10;
