@@ -12,11 +12,10 @@ impl Walk {
     pub(super) fn payload_end(&mut self, damage: &Damage) -> Result<u64> {
         let start = self.log.read(damage.position, V2_HEADER)?;
         let header = BatchHeader::parse_unproven(start, u64::MAX).ok().filter(|header| {
-            // the offsets of a wrapper are in its payload
-            header.is_wrapper()
-                || header.base_offset >= damage.offset
-                    && header.last_offset < self.bounds.upper
-                    && !self.bounds.is_far(header)
+            // the first offset of a wrapper is in its payload
+            (header.is_wrapper() || header.base_offset >= damage.offset)
+                && (damage.offset..self.bounds.upper).contains(&header.last_offset)
+                && !self.bounds.is_far(header)
         });
         Ok(damage.position + header.map_or(0, |header| u64::from(header.size)))
     }

@@ -26,7 +26,14 @@ fn sector() -> impl Strategy<Value = Damage> {
 }
 
 fn damage() -> impl Strategy<Value = Damage> {
-    prop_oneof![sector(), proptest::collection::vec(any::<u8>(), 16..700).prop_map(Damage::Noise),]
+    prop_oneof![
+        sector(),
+        proptest::collection::vec(any::<u8>(), 16..700).prop_map(|mut bytes| {
+            // no possible offset: what follows a possible header may be its records
+            bytes[0] |= 0x40;
+            Damage::Noise(bytes)
+        }),
+    ]
 }
 
 /// How the log ends.
