@@ -45,6 +45,7 @@ the first offset; in JSON -2 is the earliest and -1, of a stream, the latest |
 | `mode` | FAILFAST, DROPMALFORMED, PERMISSIVE | FAILFAST | damage is an error, left out, or a row with `_error` |
 | `maxBatchRows` | number | 20000 | the maximum number of rows of an Arrow batch |
 | `maxBatchBytes` | bytes | 8388608 | the approximate maximum size of an Arrow batch |
+| `maxLogBatchBytes` | bytes | 134217728 | the maximum size of a batch in the log, as stored and decompressed |
 | `checkCrc` | true, false | true | whether the checksums of batches are verified |
 | `kafka.check.crcs` | | | the same |
 | `io` | auto, mmap, pread | pread | which files are mapped |

@@ -499,7 +499,7 @@ def test_help_names_the_commands_that_write() -> None:
     [
         ("append",),
         ("truncate", "--to", "90", "--yes"),
-        ("apply-retention", "--yes"),
+        ("apply-retention", "--set", "cleanup.policy=delete", "--set", "retention.ms=1", "--yes"),
         ("compact", "--set", "cleanup.policy=compact", "--yes"),
         ("recover", "--yes"),
     ],

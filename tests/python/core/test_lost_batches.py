@@ -48,7 +48,7 @@ def test_a_lost_batch_is_a_warning_of_every_reader(
     part = next(part for part in corpus.partitions() if part.case == case)
     path = tmp_path / part.path.name
     start, end = without_batch(part, path, number)
-    text = f"offsets {start} to {end - 1} are missing"
+    text = f"offsets {start} to {end - 1} are missing" if end - start > 1 else f"offset {start} is missing"
     log = cw.Log(path)
     assert not log.is_compacted
     with caplog.at_level(logging.WARNING, "cordwood"):

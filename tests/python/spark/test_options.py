@@ -244,7 +244,7 @@ def test_the_package_documents_every_option_of_a_query_with_its_default() -> Non
     assert all(len(row) == 3 for row in rows.values())
     defaults = {name: row[1] for name, row in rows.items() if re.fullmatch(r"[\w]+", row[1])}
     # an option with its default is left out of the texts
-    assert len(defaults) == 12
+    assert len(defaults) == 13
     # except for this one, which is not the same as none
     assert _SourceOptions({"path": "x", **defaults}).texts.keys() == {"paths", "endingOffsets"}
     # and each choice is one

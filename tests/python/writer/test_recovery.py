@@ -52,7 +52,8 @@ def test_the_corpus_has_enough_cases() -> None:
 
 @pytest.mark.parametrize("part", KNOWN, ids=str)
 def test_a_brokers_log_is_recovered_as_by_kafka(part: corpus.Partition, tmp_path: Path) -> None:
-    path = tmp_path / part.name
+    # a writer refuses the metadata of a cluster by its name
+    path = tmp_path / part.name.removeprefix("__cluster_")
     shutil.copytree(part.path, path)
     for name in path.glob("*index"):
         name.unlink()
