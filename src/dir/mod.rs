@@ -1,6 +1,7 @@
 //! A broker's data directory and its partitions. Kafka: `LogManager`, read side.
 
 mod classify;
+#[cfg(feature = "inspect")]
 mod entries;
 
 use std::collections::BTreeMap;

@@ -84,11 +84,11 @@ impl Default for RebuildOptions {
 /// *Cost*: reads every batch up to the last of `segments`, because a transaction may begin in an earlier segment.
 ///
 /// # Errors
-/// [`Error::Corrupt`](crate::Error::Corrupt) if a `.log` is damaged, or if transactions in it contradict each other; nothing is
+/// [`Error::Corrupt`] if a `.log` is damaged, or if transactions in it contradict each other; nothing is
 /// changed then. Bytes after the last whole batch of the last segment are not damage.
-/// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for a segment that recovery would split, and after an interrupted
-/// compaction. [`Error::Locked`](crate::Error::Locked) if a writer or a broker holds a lock, unless it is a dry run.
-/// [`Error::LogNotFound`](crate::Error::LogNotFound), [`Error::Config`](crate::Error::Config), [`Error::Io`](crate::Error::Io).
+/// [`Error::UnsupportedFormat`] for a segment that recovery would split, and after an interrupted
+/// compaction. [`Error::Locked`] if a writer or a broker holds a lock, unless it is a dry run.
+/// [`Error::LogNotFound`], [`Error::Config`], [`Error::Io`].
 ///
 /// *Source*: `LogSegment.recover`.
 pub fn rebuild(path: impl AsRef<Path>, options: &RebuildOptions) -> Result<RebuildReport> {

@@ -31,7 +31,6 @@ use uncommitted::Uncommitted;
 use super::continuity::warn_of_gap_within;
 use super::{Log, Outcome, RecordFilter};
 use crate::error::Result;
-#[cfg(any(feature = "inspect", feature = "plan"))]
 use crate::record::{Payload, RecordRef, Records};
 use crate::segment::{Batch, Damage, Walk, reusable};
 use crate::types::IsolationLevel;

@@ -306,7 +306,7 @@ fn assert_too_large(io: Io, between: &Built, name: &str) {
         assert_eq!((read.offsets(), read.gaps.len()), (vec![0, 1], 0), "{name}");
         match read.error {
             Some(error @ Error::BatchTooLarge { .. }) => {
-                assert_eq!(error.position(), Some(position), "{name}: {error}")
+                assert_eq!(error.position(), Some(position), "{name}: {error}");
             }
             other => panic!("{name}: {other:?}"),
         }
