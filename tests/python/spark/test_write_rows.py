@@ -115,6 +115,17 @@ def test_a_write_does_not_change_the_number_of_partitions_of_a_topic(root: Path,
     Sink(root, topic="orders", numPartitions=4).run(values("c"))
 
 
+def test_two_first_writes_may_create_a_topic_at_the_same_time(root: Path) -> None:
+    rows = [{"value": b"%d" % n, "partition": n} for n in range(3)]
+    other = Sink(root, "value", "partition", topic="orders", numPartitions=3)
+    with cw.LogWriter(root / "orders-0"):
+        late = Sink(root, "value", "partition", topic="orders", numPartitions=3)
+    other.run(rows)
+    # it has seen only the first partition
+    late.run(rows)
+    assert [cw.Log(root / f"orders-{n}").log_end_offset for n in range(3)] == [2, 2, 2]
+
+
 def test_a_first_write_that_was_interrupted_while_it_created_partitions_is_repeated(root: Path) -> None:
     for number in range(2):
         cw.LogWriter(root / f"orders-{number}").close()

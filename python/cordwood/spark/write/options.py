@@ -8,6 +8,7 @@ from pathlib import Path
 from cordwood import ConfigError, Log, LogConfig
 from cordwood._core import _is_topic, _local_path, _nearest, _partition_parts
 from cordwood.spark.errors import bad_option
+from cordwood.spark.write.journal import is_log
 
 __all__ = ["MAX_PARTITIONS", "SinkOptions", "TopicConfigs"]
 
@@ -107,9 +108,13 @@ class SinkOptions:
         count = existing[-1] + 1
         if len(existing) < count <= self.partitions or count == self.partitions:
             return
-        # the first write to the topic may have been interrupted while it created the partitions
-        if count < self.partitions and all(Log(self.directory(topic, n)).log_end_offset == 0 for n in existing):
-            return
+        if count < self.partitions:
+            # another first write has created the rest meanwhile
+            if is_log(self.directory(topic, self.partitions - 1)):
+                return
+            # one was interrupted while it created the partitions
+            if all(Log(self.directory(topic, n)).log_end_offset == 0 for n in existing):
+                return
         most = f"{count} or more" if len(existing) < count else f"{count}"
         expected = f"{most}, because the topic {topic} has the partition {topic}-{existing[-1]} as its last one here"
         advice = f"to add a partition to the topic, write to its path first: {self.directory(topic, count)}"
