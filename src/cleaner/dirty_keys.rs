@@ -43,6 +43,8 @@ struct Reading<'a> {
     rounds: Option<KeyRounds>,
     /// Whether the map was full before the last key.
     is_full: bool,
+    /// The largest batch that is read, bytes.
+    max_batch_bytes: usize,
 }
 
 impl DirtyKeys {
@@ -81,6 +83,7 @@ impl DirtyKeys {
             pending: Vec::with_capacity(AHEAD),
             rounds: (threads > 1).then(|| Rounds::new(threads)),
             is_full: false,
+            max_batch_bytes: log.options().max_batch_bytes,
         };
         let mut leader_epoch = -1;
         for (segment, next) in range.dirty_segments(log) {
@@ -208,8 +211,8 @@ impl Reading<'_> {
 
     /// Adds the keys of a batch.
     fn add_keys(&mut self, header: &BatchHeader, bytes: &[u8]) -> std::result::Result<(), Unusable> {
-        let Self { keys, start, buffer, pending, .. } = self;
-        let (mut records, payload) = Records::open(*header, bytes, buffer)?;
+        let Self { keys, start, buffer, pending, max_batch_bytes, .. } = self;
+        let (mut records, payload) = Records::open_up_to(*max_batch_bytes, *header, bytes, buffer)?;
         records.keep_out_of_place();
         while let Some((key, offset)) = next_key(&mut records, payload.of(bytes, buffer), *start)? {
             pending.push((keys.map.hash(key), offset));
@@ -227,13 +230,16 @@ impl Reading<'_> {
 
     /// Adds the keys of the batches that wait for it.
     fn run(&mut self, batches: &mut SegmentBatches<'_>) -> Result<()> {
-        let Self { keys, start, pending, is_full, rounds: Some(rounds), .. } = self else { return Ok(()) };
-        let start = *start;
+        let Self { keys, start, pending, is_full, rounds: Some(rounds), max_batch_bytes, .. } = self else {
+            return Ok(());
+        };
+        let (start, max_batch_bytes) = (*start, *max_batch_bytes);
         let map = &keys.map;
         rounds.work(|place, has_keys, bytes, (buffer, hashes)| {
             let mut has_out_of_place = false;
             if *has_keys {
-                let (mut records, payload) = Records::open(place.batch.header, bytes, buffer)?;
+                let header = place.batch.header;
+                let (mut records, payload) = Records::open_up_to(max_batch_bytes, header, bytes, buffer)?;
                 records.keep_out_of_place();
                 while let Some((key, offset)) = next_key(&mut records, payload.of(bytes, buffer), start)? {
                     hashes.push((map.hash(key), offset));

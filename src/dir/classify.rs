@@ -2,15 +2,14 @@
 
 use std::path::Path;
 
+use super::entries::DirectoryEntry;
 use crate::error::{Error, IoAction, NotFound, Result};
 use crate::fs::names::{FileKind, PartitionName, SegmentFileName, Stage};
 #[cfg(feature = "plan")]
 use crate::fs::names::{PartitionState, is_topic};
-use crate::fs::{DATA_DIRECTORY_LOCK, Directory, META_PROPERTIES, PartitionLocks, is_data_directory};
+use crate::fs::{Directory, META_PROPERTIES, is_data_directory};
 use crate::segment::with_descriptors;
-use crate::state::data_directory::{
-    BOOTSTRAP_CHECKPOINT, CLEAN_SHUTDOWN, REMOTE_LOG_INDEX_CACHE, holds_partition, is_partition,
-};
+use crate::state::data_directory::{REMOTE_LOG_INDEX_CACHE, holds_partition, is_partition};
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::offset_checkpoint::{CLEANED_OFFSETS, HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS};
 use crate::state::partition_metadata::PARTITION_METADATA;
@@ -123,22 +122,13 @@ fn of_file(path: &Path) -> PathInfo {
         PARTITION_METADATA => PathKind::PartitionMetadata,
         RECOVERY_POINTS | LOG_START_OFFSETS | CLEANED_OFFSETS | HIGH_WATERMARKS => PathKind::OffsetCheckpoint,
         META_PROPERTIES => PathKind::MetaProperties,
-        DATA_DIRECTORY_LOCK | PartitionLocks::NAME | CLEAN_SHUTDOWN | BOOTSTRAP_CHECKPOINT => {
-            PathKind::BrokerFile
-        }
-        name if is_being_replaced(name) => PathKind::BrokerFile,
+        name if DirectoryEntry::of(name, false) == DirectoryEntry::Known => PathKind::BrokerFile,
         _ => PathKind::Other,
     };
     match kind {
         PathKind::LeaderEpochCheckpoint | PathKind::PartitionMetadata => PathInfo::of(kind, directory),
         kind => PathInfo { kind, partition: None, base_offset: None, stage: None },
     }
-}
-
-/// Whether it is what a broker writes before it replaces a file of its data directory.
-fn is_being_replaced(name: &str) -> bool {
-    let replaced = [RECOVERY_POINTS, LOG_START_OFFSETS, CLEANED_OFFSETS, HIGH_WATERMARKS, META_PROPERTIES];
-    name.strip_suffix(".tmp").is_some_and(|name| replaced.contains(&name))
 }
 
 fn partition_name(directory: &Path) -> Option<PartitionName> {

@@ -1,7 +1,6 @@
 //! A broker's data directory and its partitions. Kafka: `LogManager`, read side.
 
 mod classify;
-#[cfg(feature = "inspect")]
 mod entries;
 
 use std::collections::BTreeMap;
@@ -11,7 +10,6 @@ use std::sync::Arc;
 pub use classify::{PathInfo, PathKind, classify};
 #[cfg(feature = "plan")]
 pub(crate) use classify::{has_segments, live_partition};
-#[cfg(feature = "inspect")]
 pub use entries::DirectoryEntry;
 
 use crate::error::{Error, NotFound, Result};

@@ -28,9 +28,9 @@ pub struct RetentionPlan {
 /// timestamp. An empty last segment stays.
 ///
 /// # Errors
-/// [`Error::Config`] if nobody has stated the policy ([`LogConfig::states`]), and the log shows compaction or is Kafka's own topic; or if nobody has stated
-/// `retention.ms`, and the log is in a Kafka data directory: there, Kafka's default is not the owner's limit. [`Error::Io`];
-/// [`Error::Corrupt`] if a segment's times have to be read and are damaged.
+/// [`Error::Config`] if nobody has stated the policy ([`LogConfig::states`]), and the log shows compaction or is of Kafka's own
+/// topic; or if nobody has stated `retention.ms`, and the log is in a Kafka data directory: there, Kafka's default is not the
+/// owner's limit. [`Error::Io`]; [`Error::Corrupt`] if a segment's times have to be read and are damaged.
 ///
 /// # Source
 /// Kafka: `deleteLogStartOffsetBreachedSegments`, `deleteRetentionSizeBreachedSegments`,

@@ -11,9 +11,10 @@
 //! 4. Every position before the known batch of rule 2 (or the end). A batch there is accepted if its offsets are between
 //!    the last good one and the known one, and the whole batches after it, whatever their offsets, lead exactly to the known
 //!    position (or to the end, or to a second damaged header). A batch inside a value of a v2 batch fails this: at least the
-//!    header count follows it. If nothing is left of a header after these batches (the file ends in it, or it is zero), they are accepted
-//!    if the bytes since the damage account for their offsets. A batch is also accepted if the index has entries for two of these batches, at the same distance from
-//!    them: bytes before them were removed or inserted, so no entry has a right position.
+//!    header count follows it. If nothing is left of a header after these batches (the file ends in it, or it is zero), they
+//!    are accepted if the bytes since the damage account for their offsets. A batch is also accepted if the index has entries
+//!    for two of these batches, at the same distance from them: bytes before them were removed or inserted, so no entry has a
+//!    right position.
 //!
 //! The bytes of the damaged batch by its own length are its payload, if the rest of its header is possible: a batch that was being
 //! written when the process or the broker stopped, or is being written now. Rule 4 accepts a batch that begins there only if

@@ -161,3 +161,15 @@ def test_a_batch_that_expands_to_200_mb_is_above_the_default(tmp_path: Path) -> 
     assert (mended.log_end_offset, mended.lost_ranges) == (3, [])
     assert not [action for action in mended.actions if action.file.endswith(".log")]
     shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_compaction_with_a_raised_limit_reads_batches_above_the_default(tmp_path: Path, threads: int) -> None:
+    large = batch(0, [Rec(bytes(140_000_000), key=b"k", timestamp=1000)], codec=GZIP, leader_epoch=-1)
+    newer = batch(1, [Rec(b"newer", key=b"k", timestamp=1001)], leader_epoch=-1)
+    path = write_partition(tmp_path / "zeros-0", [(0, [large]), (1, [newer])])
+    config = cw.LogConfig(cleanup_policy="compact", min_cleanable_dirty_ratio=0)
+    with cw.LogWriter(path, config=config, max_batch_bytes=150_000_000) as writer:
+        writer.roll()
+        assert writer.compact(threads=threads).is_complete
+    assert [record.value for record in cw.Log(path).records()] == [b"newer"]
