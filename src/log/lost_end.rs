@@ -10,7 +10,7 @@ use crate::state::offset_checkpoint::RECOVERY_POINTS;
 /// The offset up to which a log was synced, from a small file of its writer or of a broker.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Synced {
-    offset: i64,
+    pub(super) offset: i64,
     file: &'static str,
 }
 

@@ -127,6 +127,9 @@ impl Opening<'_> {
             0 => Synced::read(&open_files.directory, topic.as_deref().zip(partition)),
             _ => None,
         };
+        if let Some(synced) = synced {
+            open_files.note_synced(synced.offset);
+        }
         let (loaded, mut opening) = self.load_segments(truncations)?;
         let (Some(first), Some(last)) = (loaded.first(), loaded.last()) else {
             return Err(Error::LogNotFound { path, found: NotFound::NoSegment, advice: Log::ADVICE });

@@ -4,6 +4,9 @@ use super::walk::Walk;
 use crate::error::Result;
 use crate::record::{LOG_OVERHEAD, MAX_STORED_BYTES, MIN_LENGTH, PREFIX};
 
+/// The smallest unit that a disk loses.
+const SECTOR: u64 = 512;
+
 impl Walk {
     /// Whether the sizes of key and value of an entry of magic 0 or 1 add up to its size. Numbers in a value often look like the
     /// start of an entry, and a checksum of each would be too much work.
@@ -23,13 +26,20 @@ impl Walk {
         Ok(at == size)
     }
 
-    /// Whether nothing is left of a header at a position: the file ends in it, or zeros are in its place, as in a lost sector or in a
-    /// preallocated file.
-    pub(super) fn is_destroyed_header(&mut self, position: u64) -> Result<bool> {
+    /// Whether nothing is left of a header at a position: the file ends in it, or zeros are in its place up to the end of the file or of
+    /// a sector. `next`: the offset that it would have.
+    pub(super) fn is_destroyed_header(&mut self, position: u64, next: i64) -> Result<bool> {
+        let end = self.bounds.end;
+        let sector_end = (position + 8).next_multiple_of(SECTOR).min(end);
+        // fewer bytes than an offset has are zero in every header
+        let is_zero_to_sector = sector_end - position >= 8 && self.log.is_zero(position, sector_end)?;
+        if is_zero_to_sector || self.log.is_zero(position, end)? {
+            // after a value that is the last of its record and of the file, the number of headers follows
+            return Ok(position + 1 < end || self.is_continued);
+        }
         let prefix = self.log.read(position, PREFIX)?;
-        let has_no_length =
-            prefix.get(..LOG_OVERHEAD).is_none_or(|start| start.iter().all(|byte| *byte == 0));
-        Ok(prefix.len() < PREFIX || has_no_length)
+        let offset = prefix.get(..prefix.len().min(8)).unwrap_or_default();
+        Ok(prefix.len() < PREFIX && next.to_be_bytes().starts_with(offset))
     }
 
     /// Whether the bytes look like the header of a damaged batch: the offset and length are possible, or the offset is

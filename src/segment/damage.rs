@@ -39,11 +39,6 @@ impl Bounds {
         Preceding { last_offset: self.base_offset - 1, leader_epoch }
     }
 
-    /// Whether no segment follows.
-    pub(super) fn is_last(&self) -> bool {
-        self.upper == i64::MAX
-    }
-
     /// Whether a batch has offsets more than 2^31 - 1 above the base, to which no index can refer. Kafka reads such
     /// batches, which old versions of its cleaner left; a flipped bit of a base offset looks the same.
     pub(super) fn is_far(&self, header: &BatchHeader) -> bool {

@@ -1,7 +1,7 @@
 //! The open files and mappings of a partition. They are opened on first use, and a limited number is kept open.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::file_budget::{Pool, with_descriptors};
@@ -29,6 +29,8 @@ pub(crate) struct OpenFiles {
     opened: AtomicU64,
     kept: Arc<Pool>,
     truncations: OnceLock<SystemFile>,
+    /// The offset up to which the log is known to have been synced.
+    synced: AtomicI64,
 }
 
 impl OpenFiles {
@@ -51,7 +53,18 @@ impl OpenFiles {
             opened: AtomicU64::new(0),
             kept,
             truncations: OnceLock::new(),
+            synced: AtomicI64::new(i64::MIN),
         }
+    }
+
+    /// Notes that a file of a writer or of a broker says that the log was synced up to an offset.
+    pub(crate) fn note_synced(&self, offset: i64) {
+        self.synced.fetch_max(offset, Ordering::Relaxed);
+    }
+
+    /// Whether the log was synced beyond an offset, so that batches with higher offsets were there.
+    pub(super) fn was_synced_beyond(&self, offset: i64) -> bool {
+        self.synced.load(Ordering::Relaxed) > offset
     }
 
     /// The [`truncation_count`]; `None` if no `LogWriter` has opened the log yet.

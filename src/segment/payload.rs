@@ -1,24 +1,106 @@
 //! The payload of a damaged batch, in which a value may contain whole batches.
 
+use std::ops::Range;
+
 use super::damage::Damage;
 use super::walk::Walk;
 use crate::error::Result;
 use crate::index::OffsetIndex;
-use crate::record::{BatchHeader, V2_HEADER};
+use crate::record::{BatchHeader, V2_HEADER, varint};
+
+/// The most bytes of a record before whole batches in its value that are looked at.
+const MAX_BEFORE_VALUE: u64 = 64 << 10;
 
 impl Walk {
     /// The end of the damaged batch by its own length, if its header is possible; else its position. It may be above the end of the
     /// segment.
     pub(super) fn payload_end(&mut self, damage: &Damage) -> Result<u64> {
-        let start = self.log.read(damage.position, V2_HEADER)?;
-        let header = BatchHeader::parse_unproven(start, u64::MAX).ok().filter(|header| {
-            // the first offset of a wrapper is in its payload
-            (header.is_wrapper() || header.base_offset >= damage.offset)
-                && (damage.offset..self.bounds.upper).contains(&header.last_offset)
-                && !self.bounds.is_far(header)
-        });
+        let header = self.possible_header(damage.position, damage.offset)?;
         Ok(damage.position + header.map_or(0, |header| u64::from(header.size)))
     }
+
+    /// The end of the damaged batch by its own length, if the header of another damaged batch is there, with the next offset.
+    pub(super) fn end_at_damaged_header(&mut self, damage: &Damage) -> Result<Option<u64>> {
+        let Some(header) = self.possible_header(damage.position, damage.offset)? else { return Ok(None) };
+        let (end, next_offset) = (damage.position + u64::from(header.size), header.last_offset + 1);
+        if end >= self.bounds.end {
+            return Ok(None);
+        }
+        let next = self.possible_header(end, next_offset)?;
+        // the first offset of a wrapper is in its payload
+        Ok(next.filter(|next| next.is_wrapper() || next.base_offset == next_offset).map(|_| end))
+    }
+
+    /// Whether whole batches after damage that destroyed a header, which begin at `first` and end at `end`, are in a value of its batch.
+    /// Not every such value is found.
+    pub(super) fn are_in_value(&mut self, damage: &Damage, first: u64, end: u64) -> Result<bool> {
+        Ok(self.follows_lower_offsets(damage, first)? || self.is_within_record(damage, first, end)?)
+    }
+
+    /// Whether a whole batch that ends where these begin has an offset below that of the damage.
+    fn follows_lower_offsets(&mut self, damage: &Damage, first: u64) -> Result<bool> {
+        let mut from = damage.position + 1;
+        // an offset of 0 may be the end of a lost sector
+        while let Some(candidate) = self.next_candidate(from, first, first, 1..damage.offset)? {
+            from = candidate + 1;
+            if let Some(batch) = self.valid_at(candidate, 1, damage.offset)?
+                && batch.end() == first
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the start of a v2 record before these batches has lengths by which they are in its value.
+    fn is_within_record(&mut self, damage: &Damage, first: u64, end: u64) -> Result<bool> {
+        let from = (damage.position + 1).max(first.saturating_sub(MAX_BEFORE_VALUE));
+        if !self.spend(first - from) {
+            return Ok(false);
+        }
+        let before = self.log.read(from, usize::try_from(first - from).unwrap_or(0))?.to_vec();
+        for at in 0..before.len() {
+            let Some((value, record_end)) = before.get(at..).and_then(value_of_record) else { continue };
+            let value = from + at as u64 + value.start..from + at as u64 + value.end;
+            if value.start > first || value.end < end {
+                continue;
+            }
+            // the number of headers follows the value
+            let has_headers = value.end < self.bounds.end && self.log.read(value.end, 1)? != [0];
+            if has_headers || from + at as u64 + record_end == value.end + 1 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The header at a position, if it is one that can be right and have offsets from `low` on.
+    fn possible_header(&mut self, position: u64, low: i64) -> Result<Option<BatchHeader>> {
+        let start = self.log.read(position, V2_HEADER)?;
+        Ok(BatchHeader::parse_unproven(start, u64::MAX).ok().filter(|header| {
+            // the first offset of a wrapper is in its payload
+            (header.is_wrapper() || header.base_offset >= low)
+                && (low..self.bounds.upper).contains(&header.last_offset)
+                && !self.bounds.is_far(header)
+        }))
+    }
+}
+
+/// The place of the value of the record at the start of some bytes, which need not contain the value, and the end of the record; `None` if
+/// there is no record, or it ends before its value.
+fn value_of_record(bytes: &[u8]) -> Option<(Range<u64>, u64)> {
+    let mut rest = bytes;
+    let length = u64::try_from(varint::read_i32(&mut rest).ok()?).ok()?;
+    let end = (bytes.len() - rest.len()) as u64 + length;
+    // no attribute is in use
+    let (0, mut rest) = rest.split_first()? else { return None };
+    varint::read_i64(&mut rest).ok()?;
+    varint::read_i32(&mut rest).ok().filter(|delta| *delta >= 0)?;
+    let key = varint::read_i32(&mut rest).ok().filter(|length| *length >= -1)?;
+    rest = rest.get(usize::try_from(key.max(0)).ok()?..)?;
+    let value = u64::try_from(varint::read_i32(&mut rest).ok()?).ok()?;
+    let start = (bytes.len() - rest.len()) as u64;
+    Some((start..start + value, end)).filter(|(value, end)| value.end < *end)
 }
 
 /// Whether the index has an entry of this offset or a higher one.

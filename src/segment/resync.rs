@@ -19,7 +19,10 @@
 //! The bytes of the damaged batch by its own length are its payload, if the rest of its header is possible: a batch that was being
 //! written when the process or the broker stopped, or is being written now. Rule 4 accepts a batch that begins there only if
 //! something outside these bytes confirms it: the known batch, two index entries, or the next segment, which begins with the offset
-//! after the last of these batches. Otherwise the log ends at a torn batch, as in Kafka.
+//! after the last of these batches. Otherwise the log ends at a torn batch, as in Kafka. If the header there is destroyed, nobody knows
+//! where the payload ends. Then batches are part of it if a batch with an offset that is too low ends where they begin, or if a single
+//! byte follows them at the end of the file, which is what is left of the record after its value; unless an index entry, a checkpoint or
+//! a later segment says that the log went on.
 //!
 //! All this work is charged to the walk's budget. When that is used up, the rest of the segment is skipped, and the span says that it
 //! was not searched: valid batches may be in it.
@@ -32,9 +35,10 @@ use std::ops::{ControlFlow, Range};
 use super::Segment;
 use super::candidate::{offset_of, plausible_length, possible_size};
 use super::damage::Damage;
+use super::damaged_span::{DamagedSpan, NewerBatch};
 use super::payload::has_entry_from;
 use super::walk::{Batch, Walk};
-use crate::error::{Malformed, Result};
+use crate::error::Result;
 use crate::index::{Method, OffsetIndex};
 use crate::record::{BatchHeader, LOG_OVERHEAD, PREFIX, V2_HEADER, crc};
 
@@ -47,65 +51,21 @@ const MIN_WORK: u64 = 4 << 10;
 impl Segment {
     /// Moves a walk through this segment after damage, to the next whole batch or to the end, and returns what it skipped.
     pub(crate) fn resume(&self, walk: &mut Walk, damage: &Damage) -> Result<DamagedSpan> {
-        walk.resume(damage, self.or_warn(self.offset_index()).as_deref())
-    }
-}
-
-/// The bytes and offsets of damage that a walk skips.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DamagedSpan {
-    pub(crate) start_position: u64,
-    pub(crate) end_position: u64,
-    /// The first offset that may be missing.
-    pub(crate) start_offset: i64,
-    /// The offset of the batch after it; `None` if no valid batch follows in the segment.
-    pub(crate) end_offset: Option<i64>,
-    /// Whether the search was completed. Otherwise valid batches may be in the span, or follow it if `end_offset` is `None`.
-    pub(crate) is_searched: bool,
-    /// An intact batch in it whose format this version does not know.
-    newer: Option<NewerBatch>,
-}
-
-impl DamagedSpan {
-    /// A span whose end is known without a search.
-    pub(crate) fn known(
-        start_position: u64,
-        end_position: u64,
-        start_offset: i64,
-        end_offset: Option<i64>,
-    ) -> Self {
-        Self { start_position, end_position, start_offset, end_offset, is_searched: true, newer: None }
+        self.resume_with(walk, damage, self.or_warn(self.offset_index()).as_deref())
     }
 
-    /// The damage before it, with a remark if the search for whole batches was given up.
-    pub(crate) fn describe(&self, damage: &Damage) -> Damage {
-        let mut described = damage.clone();
-        if !self.is_searched {
-            described.malformed.expected.push_str(UNSEARCHED);
-        }
-        described
+    /// [`Segment::resume`] with the offset index.
+    pub(super) fn resume_with(
+        &self,
+        walk: &mut Walk,
+        damage: &Damage,
+        index: Option<&OffsetIndex>,
+    ) -> Result<DamagedSpan> {
+        let is_continued = !self.is_last()
+            || self.open_files.was_synced_beyond(damage.offset)
+            || has_entry_from(index, damage.offset)?;
+        walk.resume(damage, index, is_continued)
     }
-
-    /// The first intact batch in it whose format this version does not know: not damage, but unsupported.
-    pub(crate) fn unsupported(&self) -> Option<Damage> {
-        self.newer.map(|NewerBatch { position, offset, magic }| Damage {
-            position,
-            offset,
-            malformed: Malformed::unsupported("magic 0, 1 or 2", format!("magic {magic}")),
-        })
-    }
-}
-
-/// What is added to the description of damage after which the search was given up.
-pub(crate) const UNSEARCHED: &str =
-    " (whole batches may follow: the search for them was given up, because too many bytes look like batches)";
-
-/// A batch of a later format: its layout is that of v2 up to the checksum, which matches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NewerBatch {
-    position: u64,
-    offset: i64,
-    magic: u8,
 }
 
 /// The result of rule 2.
@@ -114,8 +74,15 @@ struct Indexed(Option<Batch>);
 
 impl Walk {
     /// Moves after the damage, to the next whole batch or to the end of the segment, and returns what it skipped.
-    pub(crate) fn resume(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<DamagedSpan> {
-        (self.is_searched, self.newer) = (true, None);
+    ///
+    /// `is_continued`: whether something outside of the segment's bytes says that batches followed the damage.
+    fn resume(
+        &mut self,
+        damage: &Damage,
+        index: Option<&OffsetIndex>,
+        is_continued: bool,
+    ) -> Result<DamagedSpan> {
+        (self.is_searched, self.newer, self.is_continued) = (true, None, is_continued);
         let next = self.next_whole_batch(damage, index)?;
         self.position = next.map_or(self.bounds.end, |batch| batch.position);
         Ok(DamagedSpan {
@@ -174,6 +141,9 @@ impl Walk {
         // no other length makes its checksum hold, so the damage is elsewhere in it
         if let Some((batch, _)) = own {
             return Ok(ControlFlow::Break(Some(batch)));
+        }
+        if let Some(end) = self.end_at_damaged_header(damage)?.filter(|end| is_before(*end, known)) {
+            return Ok(ControlFlow::Continue(end));
         }
         self.search(damage, known, index).map(|found| ControlFlow::Break(found.or(known)))
     }
@@ -330,7 +300,8 @@ impl Walk {
         let high = known.map_or(self.bounds.upper, |batch| batch.header.base_offset);
         let payload_end = self.payload_end(damage)?;
         let mut position = damage.position + 1;
-        if known.is_none() && self.bounds.is_last() && !has_entry_from(index, damage.offset)? {
+        let is_confirmed = known.is_some() || self.is_continued;
+        if !is_confirmed {
             position = position.max(payload_end);
         }
         while position < goal {
@@ -343,7 +314,7 @@ impl Walk {
             if self.bounds.is_far(&first.header) {
                 low = damage.offset;
             }
-            let (mut distance, mut is_indexed) = (None, false);
+            let (mut distance, mut is_indexed, mut second) = (None, false, None);
             loop {
                 let indexed = self.index_distance(&last, index)?;
                 is_indexed |= indexed.is_some() && indexed == distance;
@@ -358,6 +329,7 @@ impl Walk {
                 if is_next && next.header.last_offset < high {
                     low = next.header.last_offset + 1;
                 }
+                second = second.or(Some(next));
                 last = next;
             }
             let is_led_to = if candidate < payload_end {
@@ -366,9 +338,12 @@ impl Walk {
                 let end = last.end();
                 end == goal
                     || self.is_damaged_header(end, low, high)?
-                    || is_near(damage, &last) && self.is_destroyed_header(end)?
+                    // the first one's offset may be damaged, too
+                    || is_near(damage, &second.unwrap_or(first)) && self.is_destroyed_header(end, low)?
             };
-            if is_led_to || is_indexed {
+            let is_payload =
+                is_led_to && !is_confirmed && self.are_in_value(damage, first.position, last.end())?;
+            if is_led_to && !is_payload || is_indexed {
                 return Ok(Some(first));
             }
             position = last.end();
@@ -388,7 +363,13 @@ impl Walk {
 
     /// The first position below `goal` at which a header could start, by its magic, length and offset alone. `end`: where its batch ends
     /// at the latest.
-    fn next_candidate(&mut self, from: u64, goal: u64, end: u64, offsets: Range<i64>) -> Result<Option<u64>> {
+    pub(super) fn next_candidate(
+        &mut self,
+        from: u64,
+        goal: u64,
+        end: u64,
+        offsets: Range<i64>,
+    ) -> Result<Option<u64>> {
         let mut position = from;
         while position < goal {
             self.log.interrupt().check()?;
@@ -423,7 +404,7 @@ impl Walk {
     }
 
     /// Takes work from the budget; false if less is left: the search is not completed then.
-    fn spend(&mut self, work: u64) -> bool {
+    pub(super) fn spend(&mut self, work: u64) -> bool {
         let left = self.work_left.checked_sub(work);
         self.is_searched &= left.is_some();
         self.work_left = left.unwrap_or(self.work_left);
@@ -431,7 +412,7 @@ impl Walk {
     }
 
     /// The batch at `position`, if its offsets are in `[low, high)` and its checksum matches.
-    fn valid_at(&mut self, position: u64, low: i64, high: i64) -> Result<Option<Batch>> {
+    pub(super) fn valid_at(&mut self, position: u64, low: i64, high: i64) -> Result<Option<Batch>> {
         if position >= self.bounds.end {
             return Ok(None);
         }
@@ -461,6 +442,11 @@ impl Walk {
         }
         Ok(Some(batch))
     }
+}
+
+/// Whether a position is before a batch, if there is one.
+fn is_before(position: u64, batch: Option<Batch>) -> bool {
+    batch.is_none_or(|batch| position < batch.position)
 }
 
 /// Whether a batch after damage has an offset that the bytes since the damage account for, with a record in each byte at most. A batch of

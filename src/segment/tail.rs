@@ -114,7 +114,7 @@ impl Segment {
                 }
                 Step::Damage(damage) => damage,
             };
-            let span = walk.resume(&damage, index.as_deref())?;
+            let span = self.resume_with(&mut walk, &damage, index.as_deref())?;
             if span.end_offset.is_none() {
                 let unsupported = span.unsupported();
                 let is_certain = span.is_searched && unsupported.is_none();

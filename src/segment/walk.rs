@@ -6,8 +6,8 @@
 //! decides which one is damaged, so that a flipped bit affects only its own batch.
 
 use super::damage::{Bounds, Damage, Preceding, first_is_damaged, follows};
+use super::damaged_span::NewerBatch;
 use super::log_file::LogFile;
-use super::resync::NewerBatch;
 #[cfg(feature = "arrow")]
 use super::shared_bytes::SharedBytes;
 use crate::error::{Malformed, Result};
@@ -71,6 +71,8 @@ pub(crate) struct Walk {
     pub(super) is_searched: bool,
     /// The first intact batch of a later format that the last search found.
     pub(super) newer: Option<NewerBatch>,
+    /// For the search: whether something outside of the segment's bytes says that batches followed the damage.
+    pub(super) is_continued: bool,
 }
 
 impl Walk {
@@ -96,6 +98,7 @@ impl Walk {
             work_left: bounds.end.saturating_mul(8).saturating_add(Self::BASE_WORK),
             is_searched: true,
             newer: None,
+            is_continued: false,
         }
     }
 

@@ -71,7 +71,7 @@ proptest! {
         end in prop_oneof![
             Just(End::Whole),
             any::<prop::sample::Index>().prop_map(End::Torn),
-            prop_oneof![1_usize..20, Just(4096)].prop_map(End::Zeros),
+            prop_oneof![2_usize..20, Just(4096)].prop_map(End::Zeros),
         ],
         io in prop::sample::select(&IOS[..]),
     ) {
@@ -100,6 +100,9 @@ proptest! {
             End::Torn(cut) => log.truncate(damaged_to + cut.index(log.len() - damaged_to + 1)),
             End::Zeros(count) => log.resize(log.len() + count, 0),
         }
+        // a single byte may be what follows a value that is the last of its record
+        let last_start = starts.iter().rfind(|start| **start < log.len());
+        prop_assume!(matches!(end, End::Whole) || last_start.is_none_or(|start| start + 1 < log.len()));
         let intact: Vec<(&Built, usize)> = built
             .iter()
             .zip(starts.iter().copied())
