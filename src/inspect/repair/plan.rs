@@ -83,7 +83,7 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
     }
     let segments: Vec<_> = log.segments().iter().cloned().collect();
     refuse_remote_start(directory, &segments, data_directory.as_ref())?;
-    let lost_start = refuse_missing_start(directory, &segments, checkpoint, data_directory.as_ref());
+    let lost_start = refuse_missing_start(&log, checkpoint, data_directory.as_ref());
     if options.policy == RepairPolicy::TornTail {
         if let Some(missing) = missing {
             return Err(missing.advising("the policies salvage and kafka continue without it", directory));
