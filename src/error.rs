@@ -30,6 +30,8 @@ pub enum NotFound {
     NoSegment,
     /// No file.
     NoFile,
+    /// Another file than the one that was opened.
+    AnotherFile,
 }
 
 impl fmt::Display for NotFound {
@@ -40,6 +42,7 @@ impl fmt::Display for NotFound {
             Self::AnotherDirectory => "another directory than the one that was opened",
             Self::NoSegment => "a directory without a segment (a .log named by 20 digits)",
             Self::NoFile => "no such file",
+            Self::AnotherFile => "another file than the one that was opened",
         })
     }
 }

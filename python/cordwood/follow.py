@@ -19,7 +19,6 @@ _PAUSE_SECONDS = 0.005
 """Between two looks at the directory, so that a busy writer does not cause one for each append."""
 _MAX_ATTEMPTS = 10
 """To look at a log that changes while it is looked at."""
-
 _READ_OFFSETS = 4096
 _READ_BYTES = 1 << 20
 """The maximum numbers of offsets and of bytes of a log that are read at once."""
@@ -27,6 +26,15 @@ _READ_EXPANDED_BYTES = 32 << 20
 """The bytes of keys and values after which no more is read: those of a compressed log may be many more than its own."""
 _TURN_RECORDS = 256
 """The number of records after which `async for` lets other tasks run."""
+
+
+def _durable_offset(log: Log) -> int:
+    """Return the durable offset. *Errors*: `ConfigError` if it is not known: nobody would raise it."""
+    if (durable := log.durable_offset) is not None:
+        return durable
+    wanted, path = "a log that a LogWriter has opened, and that no broker writes", log.path
+    text = f"durable: expected {wanted}, found {path}"
+    raise ConfigError(text, code="config", argument="durable", expected=wanted, found=path)
 
 
 class FollowedLog:
@@ -48,7 +56,7 @@ class FollowedLog:
     def end_offset(self) -> int:
         """The end of what can be read now, exclusive."""
         end = self.log.last_stable_offset if self._committed else self.log.log_end_offset
-        return min(end, self.log.durable_offset or 0) if self._durable else end
+        return min(end, _durable_offset(self.log)) if self._durable else end
 
     def position(self, end: int) -> tuple[int, _LogPosition]:
         """Return the position at an offset of the log as it is, from before the records below it are read.
@@ -181,14 +189,8 @@ class Follow:
         """See `Log.follow`, which checks the arguments."""
         self._is_closed = False
         log = log.refresh()
-        if durable and log.durable_offset is None:
-            raise ConfigError(
-                f"durable: expected a log that a LogWriter has opened, which records what is durable, found {log.path}",
-                code="config",
-                argument="durable",
-                expected="a log that a LogWriter has opened",
-                found=log.path,
-            )
+        if durable:
+            _durable_offset(log)
         if start_offset is not None:
             # fails if it is outside the log
             log.records(start_offset=start_offset)

@@ -100,6 +100,31 @@ impl Directory {
         Err(Error::LogNotFound { path: self.path.clone(), found, advice })
     }
 
+    /// Fails if the name by which a file of this directory was opened is not that of the file any more, or if another directory is
+    /// at the path: those who open the path would not find what is written to the file. That the directory was moved is no error.
+    ///
+    /// # Errors
+    /// [`Error::LogNotFound`]; [`Error::Io`].
+    pub(crate) fn ensure_holds(&self, file: &WritableFile) -> Result<()> {
+        if file.is_at_path() {
+            return Ok(());
+        }
+        let name = file.path().file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let advice =
+            "the log was removed or replaced while it was written: what was appended since may be lost";
+        let found = match self.identity_of(name)? {
+            Some(now) if now.inode == file.identity()?.inode => {
+                let in_place = self.ensure_in_place(advice);
+                let is_another =
+                    matches!(in_place, Err(Error::LogNotFound { found: NotFound::AnotherDirectory, .. }));
+                return if is_another { in_place } else { Ok(()) };
+            }
+            Some(_) => NotFound::AnotherFile,
+            None => NotFound::NoFile,
+        };
+        Err(Error::LogNotFound { path: file.path().to_owned(), found, advice })
+    }
+
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.folder.descriptor()
     }
@@ -165,6 +190,12 @@ impl Directory {
     /// detect. If a lock cannot be queried, it counts as held.
     pub fn is_locked(&self) -> bool {
         self.folder.is_locked()
+    }
+
+    /// Whether another process than a writer holds the data directory's `.lock`, as a running broker does. Takes no lock. If it cannot
+    /// be queried, it counts as held.
+    pub(crate) fn is_locked_by_broker(&self) -> bool {
+        self.folder.is_locked_by_broker()
     }
 
     /// Fails if files cannot be created or removed here, because of permissions or a read-only mount.

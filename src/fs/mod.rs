@@ -27,6 +27,7 @@ mod writable;
 use std::fmt::Debug;
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 use std::sync::Arc;
 
 use memmap2::Mmap;
@@ -66,6 +67,10 @@ trait Folder: Debug + Send + Sync {
     fn identity_of(&self, name: &str) -> io::Result<Option<FileIdentity>>;
     /// Whether another process (or another handle) holds a lock under which it may shorten files.
     fn is_locked(&self) -> bool;
+    /// Whether another process than a writer holds the lock of the data directory.
+    fn is_locked_by_broker(&self) -> bool {
+        false
+    }
     /// Renames a file, and replaces any file with the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
     /// Gives a file a second name in another folder, which must not have the name.
@@ -100,6 +105,10 @@ trait Handle: Debug + Send + Sync {
     /// The current size in bytes.
     fn size(&self) -> io::Result<u64> {
         Ok(self.identity()?.size)
+    }
+    /// Whether the path, which no link is followed at the end of, leads to this file.
+    fn is_at(&self, _path: &Path) -> bool {
+        false
     }
     /// Whether the file has no name any more: it takes disk space only as long as it is open or mapped.
     fn is_deleted(&self) -> bool {

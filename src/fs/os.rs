@@ -46,6 +46,15 @@ impl SystemFolder {
         let flags = if name == ".." { flags } else { flags | OFlags::NOFOLLOW };
         Ok(Self(rustix::fs::openat(&self.0, name, flags, Mode::empty())?))
     }
+
+    /// Whether an exclusive lock on the file is held.
+    fn is_exclusive(&self, name: &str) -> bool {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | FILE_FLAGS;
+        match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
+            Ok(descriptor) => lock::is_exclusive(descriptor.as_fd()),
+            Err(error) => error != Errno::NOENT,
+        }
+    }
 }
 
 impl Folder for SystemFolder {
@@ -103,14 +112,11 @@ impl Folder for SystemFolder {
 
     fn is_locked(&self) -> bool {
         // held exclusively by a broker, and by the writer of this partition; writers of other partitions share the first lock
-        ["../.lock", PartitionLocks::NAME].into_iter().any(|name| {
-            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | FILE_FLAGS;
-            let descriptor = match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
-                Ok(descriptor) => descriptor,
-                Err(error) => return error != Errno::NOENT,
-            };
-            lock::is_exclusive(descriptor.as_fd())
-        })
+        self.is_locked_by_broker() || self.is_exclusive(PartitionLocks::NAME)
+    }
+
+    fn is_locked_by_broker(&self) -> bool {
+        self.is_exclusive("../.lock")
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -180,6 +186,11 @@ impl Handle for SystemHandle {
         let modified = (metadata.mtime(), metadata.mtime_nsec());
         let changed = (metadata.ctime(), metadata.ctime_nsec());
         Ok(FileIdentity { inode: metadata.ino(), size: metadata.len(), modified, changed })
+    }
+
+    fn is_at(&self, path: &Path) -> bool {
+        let (opened, found) = (rustix::fs::fstat(&self.0), rustix::fs::lstat(path));
+        matches!((opened, found), (Ok(opened), Ok(found)) if (found.st_dev, found.st_ino) == (opened.st_dev, opened.st_ino))
     }
 
     fn is_deleted(&self) -> bool {

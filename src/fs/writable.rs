@@ -39,6 +39,11 @@ impl WritableFile {
         self.handle.identity().map_err(self.fail(IoAction::Stat))
     }
 
+    /// Whether the path leads to this file now. Always false for a file in memory.
+    pub(super) fn is_at_path(&self) -> bool {
+        self.handle.is_at(&self.path)
+    }
+
     /// Fills `buffer` with the bytes at `position`.
     ///
     /// # Errors

@@ -213,12 +213,16 @@ impl Log {
     }
 
     /// The offset up to which the [`LogWriter`](crate::writer::LogWriter) of this log has synced it, as its small file says now, at most the
-    /// log end offset: records below it survive a power loss. `None` if no such writer has opened the log.
+    /// log end offset: records below it survive a power loss. `None` if no such writer has opened the log, or if a broker holds the lock of
+    /// the data directory: it does not continue the file.
     ///
     /// # Errors
     /// As [`Log::log_end_offset`].
     pub fn durable_offset(&self) -> Result<Option<i64>> {
         let end = self.log_end_offset()?;
+        if self.directory().is_locked_by_broker() {
+            return Ok(None);
+        }
         Ok(DurableOffsetFile::read(self.directory())?.map(|offset| offset.min(end)))
     }
 

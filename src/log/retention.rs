@@ -28,16 +28,14 @@ pub struct RetentionPlan {
 /// timestamp. An empty last segment stays.
 ///
 /// # Errors
-/// [`Error::Config`] if nobody has stated the policy ([`LogConfig::states`]), and the log shows compaction or is of Kafka's own
-/// topic; or if nobody has stated `retention.ms`, and the log is in a Kafka data directory: there, Kafka's default is not the
+/// [`Error::Config`] if nobody has stated the policy ([`LogConfig::states`]), and the log is of Kafka's own topic, or shows compaction
+/// and a segment would be deleted by its size or age; or if nobody has stated `retention.ms`, and the log is in a Kafka data directory: there, Kafka's default is not the
 /// owner's limit. [`Error::Io`]; [`Error::Corrupt`] if a segment's times have to be read and are damaged.
 ///
 /// # Source
 /// Kafka: `deleteLogStartOffsetBreachedSegments`, `deleteRetentionSizeBreachedSegments`,
 /// `deleteRetentionMsBreachedSegments`.
 pub fn plan(log: &Log, config: &LogConfig, now: i64) -> Result<RetentionPlan> {
-    ensure_policy(log, config)?;
-    ensure_limit(log, config)?;
     let segments: Vec<_> = log.segments().iter().collect();
     let start = log.log_start_offset();
     let passed = segments.iter().skip(1).take_while(|next| next.base_offset() <= start).count();
@@ -67,6 +65,8 @@ pub fn plan(log: &Log, config: &LogConfig, now: i64) -> Result<RetentionPlan> {
             }
         }
     }
+    ensure_policy(log, config, expired > passed)?;
+    ensure_limit(log, config)?;
     let rolls = expired == segments.len();
     let next =
         segments.get(expired).map_or_else(|| log.log_end_offset(), |segment| Ok(segment.base_offset()))?;
@@ -80,10 +80,12 @@ pub fn plan(log: &Log, config: &LogConfig, now: i64) -> Result<RetentionPlan> {
 }
 
 /// Fails if the policy is a default that the log or its name contradicts: the records of a compacted log are not deleted by age.
-fn ensure_policy(log: &Log, config: &LogConfig) -> Result<()> {
+/// `deletes`: whether a segment would be deleted by its size or age. If not, the log is not searched, which may read much.
+fn ensure_policy(log: &Log, config: &LogConfig, deletes: bool) -> Result<()> {
     let is_internal = log.topic().is_some_and(|topic| INTERNAL_TOPICS.contains(&topic));
     let is_known = config.states(CLEANUP_POLICY) || config.cleanup_policy.compact;
-    if is_known || !is_internal && !log.is_compacted()? {
+    let is_contradicted = !is_known && (is_internal || deletes && log.is_compacted()?);
+    if !is_contradicted {
         return Ok(());
     }
     let why = if is_internal { "its topic is Kafka's own" } else { "it shows compaction" };

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 use super::error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::types::{Interrupt, OnWarning};
 
 /// Calls the core detached from the interpreter, so that other Python threads run. Then logs the warnings that were found.
@@ -83,6 +83,16 @@ pub(super) fn log_warnings(py: Python<'_>) -> PyResult<()> {
         warnings.iter().try_for_each(|text| logger.call_method1("warning", ("%s", text)).map(drop))
     });
     unless_exception(py, written)
+}
+
+/// Writes a warning of a call that has not ended. The call must hold none of the log's locks.
+///
+/// # Errors
+/// [`Error::Interrupted`] for an exception as of [`unless_exception`].
+pub(super) fn warn_at_once(warning: &str) -> Result<()> {
+    (WARNINGS.0)(warning);
+    let written = Python::try_attach(log_warnings).unwrap_or(Ok(()));
+    written.map_err(|exception| Error::Interrupted(exception.into()))
 }
 
 /// Prints an exception of a logging handler as Python does one that cannot be raised, so that it does not discard a result.

@@ -1,7 +1,7 @@
 //! Times as texts.
 
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyDateTime, PyDelta, PyTzInfo};
+use pyo3::types::{IntoPyDict, PyDateTime, PyDelta, PyDictMethods, PyTzInfo};
 
 use super::record::now;
 use crate::text::{TIME_FORMS, TimeFormError, TimeText, milliseconds_of};
@@ -29,21 +29,40 @@ pub(super) fn parsed(
         (TimeText::Moment(nanoseconds) | TimeText::Date(nanoseconds), None)
         | (TimeText::Moment(nanoseconds), _) => nanoseconds,
         (TimeText::Local(_), None) => return Ok(Err(TimeFormError::without_zone(text))),
-        (TimeText::Date(local) | TimeText::Local(local), Some(zone)) => {
-            local - ahead_of_utc(py, local, zone)?
+        // the first moment of a day, also where the clock leaves midnight out
+        (TimeText::Date(local), Some(zone)) => local - ahead_of_utc(py, local, zone, Fold::First)?,
+        (TimeText::Local(local), Some(zone)) => {
+            let first = ahead_of_utc(py, local, zone, Fold::First)?;
+            let second = ahead_of_utc(py, local, zone, Fold::Second)?;
+            if first != second {
+                return Ok(Err(TimeFormError::not_once(text, first, second)));
+            }
+            local - first
         }
     };
     Ok(milliseconds_of(nanoseconds, rule.rounds_up))
 }
 
+/// Which one of a local time is meant that a zone has twice. Of one that it has not, the first is by the rules before the change of the
+/// clock, the second by those after it.
+#[derive(Debug, Clone, Copy)]
+enum Fold {
+    First,
+    Second,
+}
+
 /// How far a zone is ahead of UTC at a local time, nanoseconds.
-fn ahead_of_utc(py: Python<'_>, local: i128, zone: &Bound<'_, PyAny>) -> PyResult<i128> {
+///
+/// *Source*: PEP 495.
+fn ahead_of_utc(py: Python<'_>, local: i128, zone: &Bound<'_, PyAny>, fold: Fold) -> PyResult<i128> {
     let epoch = PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, None)?;
     let (day, second) = (86_400_000_000_000, 1_000_000_000);
     let days = i32::try_from(local.div_euclid(day))?;
     let seconds = i32::try_from(local.rem_euclid(day) / second)?;
     let moment = epoch.add(PyDelta::new(py, days, seconds, 0, true)?)?;
-    let moment = moment.call_method("replace", (), Some(&[("tzinfo", zone)].into_py_dict(py)?))?;
+    let given = [("tzinfo", zone)].into_py_dict(py)?;
+    given.set_item("fold", fold as u8)?;
+    let moment = moment.call_method("replace", (), Some(&given))?;
     let ahead = moment.call_method0("utcoffset")?;
     let microseconds: i64 = ahead.floor_div(PyDelta::new(py, 0, 0, 1, false)?)?.extract()?;
     Ok(i128::from(microseconds) * 1000)

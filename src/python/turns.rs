@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-use super::enter::{SIGNALS, enter};
+use super::enter::{SIGNALS, enter, warn_at_once};
 use crate::error::{Error, Result};
 
 /// The time between two checks for signals of a thread that waits.
@@ -32,6 +32,9 @@ impl Runner {
         self.thread == waiting.thread && !is_other_task
     }
 }
+
+/// After how long a thread that waits says so: what has the turn may wait for this thread.
+const TOLD_AFTER: Duration = Duration::from_secs(10);
 
 /// The turns of a writer.
 #[derive(Debug)]
@@ -58,12 +61,13 @@ impl Turns {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the turn of this thread. The caller has checked that this is no forked child.
+    /// Waits for the turn of this thread. The caller has checked that this is no forked child. A wait without an end is a warning.
     ///
     /// *Errors*: `ConfigError` if this thread has the turn; what the handler of a signal raises.
     pub(super) fn wait(self: &Arc<Self>, py: Python<'_>, transactional_id: &str) -> PyResult<Turn> {
         let runner = Runner::new(None);
         enter(py, || {
+            let mut told_at = Instant::now().checked_add(TOLD_AFTER);
             loop {
                 if let Some(turn) = self.take(transactional_id, runner)? {
                     return Ok(turn);
@@ -72,6 +76,14 @@ impl Turns {
                 if running.contains_key(transactional_id) {
                     drop(self.ended.wait_timeout(running, CHECK_INTERVAL));
                     SIGNALS.check()?;
+                }
+                if told_at.take_if(|at| Instant::now() >= *at).is_some() {
+                    let seconds = TOLD_AFTER.as_secs();
+                    let waits = format!(
+                        "waiting for {seconds} s for the end of another thread's block of the transactional id {transactional_id:?}: \
+                         if that block waits for this thread, neither ends"
+                    );
+                    warn_at_once(&waits)?;
                 }
             }
         })

@@ -148,8 +148,11 @@ impl Validation {
         let age = self.now.wrapping_sub(timestamp);
         if age > self.before_max_ms || age.wrapping_neg() > self.after_max_ms {
             let expected = format!(
-                "a time no more than {} ms before and {} ms after {}",
-                self.before_max_ms, self.after_max_ms, self.now
+                "a time no more than {} ms before {now} (message.timestamp.before.max.ms) and no more than {} ms after \
+                 it (message.timestamp.after.max.ms)",
+                self.before_max_ms,
+                self.after_max_ms,
+                now = self.now
             );
             return Err(refused("timestamp", expected, timestamp.to_string(), place));
         }

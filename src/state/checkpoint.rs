@@ -28,6 +28,7 @@ const RECOVERY_POINT: &str = "recovery-point";
 const LOG_START_OFFSET: &str = "log-start-offset";
 const STARTING_AT: &str = "starting-at";
 const ENDED_AT: &str = "ended-at";
+const KEEPS_PRODUCERS: &str = "keeps-producers";
 
 /// `.cordwood.checkpoint`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,6 +42,8 @@ pub(crate) struct Checkpoint {
     pub(crate) starting_at: Option<i64>,
     /// The log end offset before the removal.
     pub(crate) ended_at: Option<i64>,
+    /// Whether the named producers that are stored in their file stay after the removal.
+    pub(crate) keeps_producers: bool,
 }
 
 impl Checkpoint {
@@ -62,6 +65,7 @@ impl Checkpoint {
                 log_start_offset: required(LOG_START_OFFSET)?,
                 starting_at: offset(STARTING_AT),
                 ended_at: offset(ENDED_AT),
+                keeps_producers: fields.contains_key(KEEPS_PRODUCERS),
             })
         });
         parsed.map(Some).map_err(|wrong| {
@@ -94,6 +98,7 @@ impl Checkpoint {
         ]);
         fields.extend(self.starting_at.map(|offset| (STARTING_AT, offset)));
         fields.extend(self.ended_at.map(|offset| (ENDED_AT, offset)));
+        fields.extend(self.keeps_producers.then_some((KEEPS_PRODUCERS, 1)));
         checksummed_text::write(&fields)
     }
 }

@@ -18,7 +18,8 @@
 //!
 //! A commit overwrites the older half and syncs it: one write, which needs no space on the disk. A crash can tear only the half that is
 //! written, in another page than the commit before, which is in effect then. That one must be durable before: a process that did not
-//! sync it itself does so first, because the other one may have been killed. The second block makes a flipped bit harmless. A file
+//! sync it itself does so first, because the other one may have been killed. After a failed sync it is not known which half is durable, so
+//! that the whole file is replaced. The second block makes a flipped bit harmless. A file
 //! of another size is one text without `commit`, from an earlier version; the next commit replaces it.
 //!
 //! Committing processes take turns under a lock on `~lock`, so a staged file, `<name>~`, that is there when the lock is taken is left
@@ -29,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use super::checksummed_text;
-use crate::error::{Error, Malformed, Result};
+use crate::error::{Error, IoAction, Malformed, Result};
 use crate::fs::names::is_topic;
 use crate::fs::{Directory, FileType, Lock};
 
@@ -47,9 +48,21 @@ const COMMIT: &str = "commit";
 const OFFSET: &str = "offset";
 const TIMESTAMP: &str = "timestamp";
 
-/// The number of the commit under a name that this process synced last; −1 for none. Clones share it.
+/// The number of the commit under a name that this process synced last; −1 for none, −2 after a sync that failed. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct LastCommit(Arc<AtomicI64>);
+
+impl LastCommit {
+    const FAILED: i64 = -2;
+
+    fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, commit: i64) {
+        self.0.store(commit, Ordering::Relaxed);
+    }
+}
 
 impl Default for LastCommit {
     fn default() -> Self {
@@ -85,20 +98,33 @@ impl CommittedOffset {
         let folder = partition.folder(POSITIONS)?;
         let _lock = Lock::wait_exclusive(&folder, LOCK, "commits of positions take turns: commit again")?;
         let commit = match Stored::read(&folder, name) {
-            Ok(Some(Stored { commit: Some(last), .. })) => {
-                let (commit, file) = (last.wrapping_add(1) & i64::MAX, folder.open_writable(name)?);
-                if last_commit.0.load(Ordering::Relaxed) != last {
-                    file.sync()?;
+            Ok(Some(Stored { commit: Some(last), .. })) if last_commit.get() != LastCommit::FAILED => {
+                match self.overwrite(&folder, name, last, last_commit.get() == last) {
+                    // the system may report the next sync of the file as a success: whichever half is durable must not be overwritten
+                    Err(Error::Io { action: IoAction::Sync, .. }) => {
+                        last_commit.set(LastCommit::FAILED);
+                        self.replace(partition, &folder, name)?
+                    }
+                    done => done?,
                 }
-                file.write_all_at(&self.blocks(commit), half_of(commit) as u64)?;
-                file.sync()?;
-                commit
             }
             Ok(_) | Err(Error::Corrupt { .. }) => self.replace(partition, &folder, name)?,
             Err(error) => return Err(error),
         };
-        last_commit.0.store(commit, Ordering::Relaxed);
+        last_commit.set(commit);
         Ok(())
+    }
+
+    /// Overwrites the half that does not have the commit `last`. `is_synced`: whether this process has synced that commit. Returns the
+    /// number of the new one.
+    fn overwrite(self, folder: &Directory, name: &str, last: i64, is_synced: bool) -> Result<i64> {
+        let (commit, file) = (last.wrapping_add(1) & i64::MAX, folder.open_writable(name)?);
+        if !is_synced {
+            file.sync()?;
+        }
+        file.write_all_at(&self.blocks(commit), half_of(commit) as u64)?;
+        file.sync()?;
+        Ok(commit)
     }
 
     /// Writes the whole file. Returns the number of the commit, which no earlier file of this name has had.

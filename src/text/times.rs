@@ -53,6 +53,23 @@ impl TimeFormError {
             format!("a time with a time zone: add Z for UTC ({text}Z) or an offset ({text}+02:00)");
         Self { expected, lacks_zone: true }
     }
+
+    /// The error for a local time that its zone has twice, or not at all, because of a change of the clock. `first`, `second`: how far
+    /// the zone is ahead of UTC before and after the change, nanoseconds.
+    pub fn not_once(text: &str, first: i128, second: i128) -> Self {
+        let text = text.trim();
+        let offset = |ahead: i128| {
+            let minutes = (ahead / (60 * SECOND_NS)).abs();
+            let sign = if ahead < 0 { '-' } else { '+' };
+            format!("{text}{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+        };
+        let why = if first > second { "has twice" } else { "leaves out" };
+        Self::new(format!(
+            "a time with an offset, because the clock of the zone {why} this one: {} or {}",
+            offset(first),
+            offset(second)
+        ))
+    }
 }
 
 /// The time that a text names, nanoseconds since the epoch.

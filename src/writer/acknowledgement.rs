@@ -27,6 +27,9 @@ impl Shared {
             let time = began.elapsed();
             let mut partition = self.lock_unpoisoned()?;
             partition.metrics.flushed(time);
+            if !partition.is_closed {
+                partition.ensure_in_place()?;
+            }
             partition.note_synced(&unsynced)?;
             Ok(unsynced.log_end_offset)
         })

@@ -8,6 +8,7 @@ impl Partition {
     /// Seals the active segment, makes everything durable, and writes the clean marker last.
     pub(super) fn close(&mut self) -> Result<()> {
         self.active.seal()?;
+        self.ensure_in_place()?;
         let end = self.ends.log_end_offset();
         if let Some(snapshot) = self.producers.stage_snapshot(&self.directory, end)? {
             snapshot.put_unsynced()?;

@@ -176,7 +176,8 @@ impl LogWriter {
     }
 
     /// Returns what [`LogWriter::open`] would change to recover the log, and changes nothing. It takes no lock: another process
-    /// may take one before the log is opened. The directory must exist. If it has no segment, the plan is that of a new log.
+    /// may take one before the log is opened. The directory must exist, and may be one that only may be read. If it has no segment, the
+    /// plan is that of a new log.
     ///
     /// *Cost*: reads what [`LogWriter::open`] reads.
     ///
@@ -195,7 +196,6 @@ impl LogWriter {
         let directory = Directory::open(path.as_ref(), "give the path of a partition directory")?;
         DataDirectory::refuse_itself(&directory)?;
         PartitionLocks::probe(&directory)?;
-        directory.check_writable()?;
         recovery::plan(&directory, options)
     }
 

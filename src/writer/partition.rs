@@ -240,6 +240,8 @@ impl Partition {
         let (fresh, staged) = match created {
             Ok(created) => created,
             Err(error) => {
+                // what is written to a removed log could not be found again
+                self.ends.commit().or_poison(self.ensure_in_place())?;
                 // a remaining file would end the active segment at its base offset
                 let undone =
                     remove_segment(&self.directory, base_offset).and_then(|()| self.directory.sync());
@@ -305,6 +307,7 @@ impl Partition {
             staged.put()?;
         }
         self.active.seal()?;
+        self.ensure_in_place()?;
         self.durable_offset_file.note(self.ends.data_end())?;
         // the log is durable up to the snapshot's offset
         if let Some((offset, staged)) = snapshot {
@@ -326,6 +329,12 @@ impl Partition {
         }
     }
 
+    /// Fails if the log was removed or replaced under the writer: a sync succeeds, but nobody finds the records. Called after each sync
+    /// that makes records durable. Not after a close: the files may belong to another writer by then.
+    pub(super) fn ensure_in_place(&self) -> Result<()> {
+        self.directory.ensure_holds(self.active.log())
+    }
+
     /// Writes the durable offset after a sync.
     pub(super) fn note_synced(&mut self, synced: &Unsynced) -> Result<()> {
         if self.truncations != synced.truncations {
@@ -338,7 +347,8 @@ impl Partition {
     /// Syncs everything while the lock is held.
     pub(super) fn sync(&mut self) -> Result<()> {
         let unsynced = self.unsynced();
-        let synced = unsynced.file.sync().and_then(|()| self.note_synced(&unsynced));
+        let synced = unsynced.file.sync().and_then(|()| self.ensure_in_place());
+        let synced = synced.and_then(|()| self.note_synced(&unsynced));
         self.ends.commit().or_poison(synced)?;
         self.ends.sync(unsynced.log_end_offset);
         Ok(())

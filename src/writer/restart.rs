@@ -2,6 +2,7 @@
 //! next open finds the old log or an empty one.
 
 use super::partition::Partition;
+use super::producers::{self, NamedProducers};
 use super::recovery::remove_newest_first;
 use crate::error::{Error, Result};
 use crate::fs::Staged;
@@ -27,17 +28,32 @@ impl Partition {
     ///
     /// *Source*: `UnifiedLog.truncateFullyAndStartAt`.
     pub(super) fn truncate_fully_and_start_at(&mut self, offset: i64) -> Result<()> {
+        self.start_again_at(offset, NamedProducers::Forgotten)
+    }
+
+    /// Removes every record, in a log that starts above `offset`, at which it starts and ends then. The sequences of the records that
+    /// were deleted from the start stay, unless `offset` is 0.
+    ///
+    /// *Source*: `UnifiedLog.truncateTo`, of an offset below the log start offset.
+    pub(super) fn truncate_below_start(&mut self, offset: i64) -> Result<()> {
+        let start = self.ends.log_start_offset();
+        let kept = producers::keep_below(&self.directory, self.producers.named_below(start), start, offset);
+        self.ends.commit().or_poison_after_sync(kept)?;
+        self.start_again_at(offset, NamedProducers::Kept)
+    }
+
+    fn start_again_at(&mut self, offset: i64, named: NamedProducers) -> Result<()> {
         if !(0..i64::MAX).contains(&offset) {
             return Err(Error::config("offset", "an offset from 0 to 2^63 - 2", offset.to_string()));
         }
-        let staged = self.stage_restart(offset);
+        let staged = self.stage_restart(offset, named);
         let staged = self.ends.commit().or_poison_unless_full(staged)?;
-        let restarted = self.restart(offset, staged);
+        let restarted = self.restart(offset, named, staged);
         self.ends.commit().or_poison(restarted)
     }
 
     /// The steps that need disk space, and the increment of the truncation count. If the disk is full, the log is unchanged.
-    fn stage_restart(&mut self, offset: i64) -> Result<StagedRestart> {
+    fn stage_restart(&mut self, offset: i64, named: NamedProducers) -> Result<StagedRestart> {
         let checkpoint =
             Checkpoint { recovery_point: offset, log_start_offset: offset, ..Checkpoint::default() };
         // deleted records must stay hidden while their files exist
@@ -45,6 +61,7 @@ impl Partition {
             log_start_offset: offset.max(self.ends.log_start_offset()),
             starting_at: Some(offset),
             ended_at: Some(self.ends.log_end_offset()),
+            keeps_producers: named == NamedProducers::Kept,
             ..checkpoint
         };
         self.cleaner_checkpoint().lower(offset)?;
@@ -60,7 +77,7 @@ impl Partition {
         Ok(staged)
     }
 
-    fn restart(&mut self, offset: i64, staged: StagedRestart) -> Result<()> {
+    fn restart(&mut self, offset: i64, named: NamedProducers, staged: StagedRestart) -> Result<()> {
         self.truncations += 1;
         self.ends.begin_restart(offset);
         self.live.withdraw();
@@ -70,7 +87,7 @@ impl Partition {
         staged.lines.map_or(Ok(()), StagedLines::put)?;
         self.epochs.clear();
         staged.epochs.put()?;
-        self.producers.restart(&self.directory, offset)?;
+        self.producers.restart(&self.directory, offset, named)?;
         let mut old: Vec<_> = std::mem::take(&mut self.sealed).into_iter().collect();
         old.push(self.active.base_offset());
         // the new segment may exist together with the old ones only if its offsets are above theirs

@@ -46,7 +46,7 @@ impl Partition {
         }
         if offset < self.ends.log_start_offset() {
             // no record remains, and after a crash during a cut, records below the log start offset could reappear
-            self.truncate_fully_and_start_at(offset)?;
+            self.truncate_below_start(offset)?;
             return Ok(true);
         }
         let log = self.reader()?;

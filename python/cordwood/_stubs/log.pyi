@@ -108,7 +108,8 @@ class Log:
         """The offset up to which the `LogWriter` of this log has synced it, as it says now; at most `log_end_offset`.
 
         The records below it survive a power loss. It is read from a small file that a writer, in any process, changes
-        after each flush. `None`: no `LogWriter` has opened this log. It is not known of what a broker appends.
+        after each flush. `None`: no `LogWriter` has opened this log, or a broker has its data directory open: it is not
+        known of what a broker appends.
         """
     @property
     def producers(self) -> list[ProducerState]:
@@ -458,7 +459,8 @@ class Log:
         *Errors*: `OffsetOutOfRangeError` for a start outside the log, and if retention or `delete_before` has deleted
         records that were not read yet; `LogChangedError` if a truncation has removed or replaced records that were
         read, whose first one may be below the error's `offset`; `LogNotFoundError` if the directory was deleted or
-        renamed. An error ends the iteration. `ConfigError` for *durable* if no `LogWriter` has opened the log.
+        renamed. An error ends the iteration. `ConfigError` for *durable* if no `LogWriter` has opened the log, or a
+        broker has its data directory open.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> with log.follow(1497, timeout=0) as records:

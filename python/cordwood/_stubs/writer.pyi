@@ -83,10 +83,10 @@ class LogWriter:
     ) -> RecoveryPlan:
         """Return what opening a `LogWriter` would change to recover the log. Nothing is changed.
 
-        All checks of an opening are made: locks of other writers and of a broker, permissions, damage. No lock is
-        taken: another process may take one before the log is opened. Pass the *config* and the *max_batch_bytes* of
-        the `LogWriter`: the settings decide the entries of an index, and with another `index.interval.bytes` than the
-        log was written with, the indexes are rebuilt.
+        All checks of an opening are made: locks of other writers and of a broker, damage. Only the permission to write
+        is not needed. No lock is taken: another process may take one before the log is opened. Pass the *config* and
+        the *max_batch_bytes* of the `LogWriter`: the settings decide the entries of an index, and with another
+        `index.interval.bytes` than the log was written with, the indexes are rebuilt.
 
         *Cost*: reads what an opening reads. *Errors*: those of an opening, and `LogNotFoundError` if the directory does
         not exist.
@@ -281,6 +281,9 @@ class LogWriter:
         `with`. The open one may be from before a crash or a `close()`. *transactional_id*: as the name of a producer.
         Different ids have transactions at the same time. *version*: Kafka's transaction version: with 2 each end of a
         transaction raises the epoch of the producer, with 1 it does not.
+
+        A block must not wait for work of a thread that begins a transaction of the same id: neither would end. After 10
+        seconds the thread that waits logs a warning, and goes on waiting.
 
         A transactional id keeps its producer id, until 256 ids are in use no more since. So a program may use one id
         for each request.

@@ -89,6 +89,14 @@ impl ProducerEntry {
         self.batches.last()
     }
 
+    /// The same state, as if its last batch ended below `offset`: in a log that ends there, without that batch.
+    pub(crate) fn ending_before(&self, offset: i64) -> Self {
+        let last = self
+            .last_batch()
+            .map(|last| SequenceRange { last_offset: last.last_offset.min(offset - 1), ..*last });
+        Self { batches: last.into_iter().collect(), ..self.clone() }
+    }
+
     /// Whether the producer is forgotten at `now`, ms since the epoch: it has no open transaction, and its last batch or marker is
     /// older than `producer.id.expiration.ms`.
     ///

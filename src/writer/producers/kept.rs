@@ -20,6 +20,15 @@ use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates};
 pub(crate) const KEPT_PRODUCERS: &str = ".cordwood.producer-states";
 const MAX_BYTES: u64 = 64 << 20;
 
+/// What becomes of the named producers that are stored, when a log begins again without a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::writer) enum NamedProducers {
+    /// Their sequences continue.
+    Kept,
+    /// Their sequences begin at 0.
+    Forgotten,
+}
+
 impl Producers {
     /// The named producers whose last batch is below `offset`.
     pub(in crate::writer) fn named_below(&self, offset: i64) -> Vec<ProducerEntry> {
@@ -78,6 +87,26 @@ pub(in crate::writer) fn keep(
         None => !new.is_empty(),
     };
     if is_changed { directory.replace(KEPT_PRODUCERS, &bytes) } else { Ok(()) }
+}
+
+/// Stores the named producers as of the log start offset durably, `entries` and those that are stored, as if their last batches ended
+/// below `offset`, which is lower: the log will start and end there. Called before the change, which may fail: they are as of the present
+/// log start offset, too.
+pub(in crate::writer) fn keep_below(
+    directory: &Directory,
+    mut entries: Vec<ProducerEntry>,
+    log_start_offset: i64,
+    offset: i64,
+) -> Result<()> {
+    let present = kept_producers(directory)?;
+    entries.extend(present.into_iter().filter(|entry| is_below(entry, log_start_offset)));
+    let as_of_start: Vec<_> =
+        first_of_each(entries.iter()).into_values().map(|entry| entry.ending_before(offset)).collect();
+    if as_of_start.is_empty() {
+        Ok(())
+    } else {
+        directory.replace(KEPT_PRODUCERS, &encode(as_of_start.iter()))
+    }
 }
 
 fn first_of_each<'a>(entries: impl Iterator<Item = &'a ProducerEntry>) -> BTreeMap<i64, &'a ProducerEntry> {

@@ -12,9 +12,9 @@ mod replay;
 
 use std::collections::{BTreeSet, HashMap};
 
-pub(super) use kept::keep;
 #[cfg(feature = "inspect")]
 pub(crate) use kept::{KEPT_PRODUCERS, kept_producers};
+pub(super) use kept::{NamedProducers, keep, keep_below};
 pub use listing::ProducerState;
 pub(super) use rebuild::{ProducerPlan, Rebuild, StagedProducers};
 pub(super) use replay::{Replayed, aborted};
@@ -48,10 +48,15 @@ pub(super) struct Producers {
 
 impl Producers {
     /// The producers of a new log that starts at `offset`. Removes the snapshots that an earlier log left.
-    pub(super) fn of_new_log(directory: &Directory, offset: i64, expiration_ms: i64) -> Result<Self> {
+    pub(super) fn of_new_log(
+        directory: &Directory,
+        offset: i64,
+        expiration_ms: i64,
+        named: NamedProducers,
+    ) -> Result<Self> {
         let (states, snapshots) = (ProducerStates::default(), BTreeSet::new());
         let mut producers = Self { states, snapshots, last_snapshot: offset, expiration_ms, checked: 0 };
-        producers.restart(directory, offset)?;
+        producers.restart(directory, offset, named)?;
         Ok(producers)
     }
 
@@ -199,10 +204,15 @@ impl Producers {
         Ok(())
     }
 
-    /// Removes everything: the log is empty and starts at `offset`.
+    /// Removes everything, perhaps but the named producers that were kept: the log is empty and starts at `offset`.
     ///
     /// *Source*: `ProducerStateManager.truncateFullyAndStartAt`.
-    pub(super) fn restart(&mut self, directory: &Directory, offset: i64) -> Result<()> {
+    pub(super) fn restart(
+        &mut self,
+        directory: &Directory,
+        offset: i64,
+        named: NamedProducers,
+    ) -> Result<()> {
         self.states.clear();
         self.snapshots.clear();
         self.last_snapshot = offset;
@@ -210,8 +220,14 @@ impl Producers {
         for snapshot in &present {
             directory.remove(&snapshot_file(*snapshot))?;
         }
-        let had_kept = Self::remove_kept(directory)?;
-        if present.is_empty() && !had_kept { Ok(()) } else { directory.sync() }
+        let had_kept = match named {
+            NamedProducers::Kept => false,
+            NamedProducers::Forgotten => Self::remove_kept(directory)?,
+        };
+        if !present.is_empty() || had_kept {
+            directory.sync()?;
+        }
+        self.restore_named(directory, offset)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::state::truncation_count;
 use crate::writer::ends::Ends;
 use crate::writer::partition::Partition;
 use crate::writer::poison::is_full;
-use crate::writer::producers::Producers;
+use crate::writer::producers::{NamedProducers, Producers};
 use crate::writer::sessions::Sessions;
 use crate::writer::{WriterMetrics, WriterOptions};
 
@@ -42,11 +42,11 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
     let jitter = options.config.random_segment_jitter(random.cast_signed());
     remove_clean_markers(&directory, &plan)?;
     let recovered = match plan.work {
-        Work::Create { removed, log_start_offset } => {
+        Work::Create { removed, log_start_offset, producers } => {
             // also indexes without a `.log` at the new log start: after a crash they would be those of the new segment
             let orphans = has_indexes(&directory, log_start_offset)?.then_some(log_start_offset);
             remove_newest_first(&directory, removed.into_iter().rev().chain(orphans))?;
-            create(&directory, options, log_start_offset, jitter)?
+            create(&directory, options, log_start_offset, producers, jitter)?
         }
         Work::Recover(recovery) => recover(&directory, options, *recovery, jitter)?,
     };
@@ -113,7 +113,13 @@ fn remove_clean_markers(directory: &Directory, plan: &Plan) -> Result<()> {
 }
 
 /// Creates an empty log that starts at an offset.
-fn create(directory: &Directory, options: &WriterOptions, start: i64, jitter_ms: i64) -> Result<Recovered> {
+fn create(
+    directory: &Directory,
+    options: &WriterOptions,
+    start: i64,
+    named: NamedProducers,
+    jitter_ms: i64,
+) -> Result<Recovered> {
     let layout = Partition::layout(&options.config);
     let active = SegmentAppender::create(directory, start, &layout, (options.clock)(), jitter_ms)?;
     Ok(Recovered {
@@ -123,7 +129,7 @@ fn create(directory: &Directory, options: &WriterOptions, start: i64, jitter_ms:
         log_end_offset: start,
         log_start_offset: start,
         epochs: LeaderEpochs::default(),
-        producers: Producers::of_new_log(directory, start, options.producer_id_expiration_ms)?,
+        producers: Producers::of_new_log(directory, start, options.producer_id_expiration_ms, named)?,
     })
 }
 

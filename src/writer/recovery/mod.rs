@@ -35,7 +35,6 @@ use super::poison::is_full;
 use super::spare;
 use crate::error::Result;
 use crate::fs::Directory;
-use crate::fs::names::{FileKind, segment_file};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::segment::remove_segment;
 use crate::state::producers::ProducerEntry;
@@ -85,7 +84,7 @@ fn apply(directory: &Directory, plan: Plan, options: &WriterOptions) -> Result<P
 }
 
 /// What [`open`] would change, and the producers that it would find with an open transaction, by the first offset of that; changes
-/// nothing. Fails if the contents of the directory would make [`open`] fail.
+/// nothing. Fails if the contents of the directory would make [`open`] fail; whether it may be written is not asked.
 pub(super) fn plan(
     directory: &Directory,
     options: &WriterOptions,
@@ -93,11 +92,6 @@ pub(super) fn plan(
     options.check()?;
     let plan = plan::plan(directory, options)?;
     let Work::Recover(recovery) = plan.work else { return Ok((plan.report, Vec::new())) };
-    if recovery.replacement.is_empty()
-        && let Some(active) = recovery.segments.last()
-    {
-        directory.open_writable(&segment_file(active.base_offset, FileKind::Log))?;
-    }
     let producers = recovery.producers.entries();
     let mut open: Vec<_> = producers.filter(|entry| entry.open_transaction.is_some()).cloned().collect();
     open.sort_unstable_by_key(|entry| entry.open_transaction);

@@ -13,6 +13,7 @@ use crate::state::leader_epochs::LeaderEpochs;
 use crate::state::partition_metadata::TopicId;
 use crate::types::Io;
 use crate::writer::WriterOptions;
+use crate::writer::producers::NamedProducers;
 
 /// What recovery does: the public report, and the other inputs of `apply`.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ pub(super) struct Plan {
 #[derive(Debug)]
 pub(super) enum Work {
     /// There is no log, or all records of it were being removed: its segments are removed, and an empty log is created.
-    Create { removed: Vec<i64>, log_start_offset: i64 },
+    Create { removed: Vec<i64>, log_start_offset: i64, producers: NamedProducers },
     /// There is a log.
     Recover(Box<Recovery>),
 }
@@ -139,7 +140,9 @@ fn plan_new_log(
         kept_files: names_of(directory, is_deleted)?.iter().map(|name| directory.path_of(name)).collect(),
         rewrites_leader_epochs: false,
     };
-    Ok((report, Work::Create { removed: bases, log_start_offset }))
+    let is_kept = checkpoint.is_some_and(|checkpoint| checkpoint.keeps_producers);
+    let producers = if is_kept { NamedProducers::Kept } else { NamedProducers::Forgotten };
+    Ok((report, Work::Create { removed: bases, log_start_offset, producers }))
 }
 
 /// The deletion of a file.

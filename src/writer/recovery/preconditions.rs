@@ -170,7 +170,8 @@ pub(super) fn refuse_written_since(directory: &Directory, checkpoint: Checkpoint
 /// The error for a log that ends below its durable offset: acknowledged records are missing.
 pub(super) fn missing_end(directory: &Directory, durable: i64, found: i64) -> Error {
     let expected = format!(
-        "a log that ends at offset {durable} or above, because it was synced up to there (to continue without the missing records, \
+        "a log that ends at offset {durable} or above, because it was synced up to there (its end may be missing because its \
+         files were copied one by one while a writer ran: use backup, cordwood copy or a snapshot; to continue without the missing records, \
          remove {DURABLE} and {CLEAN})"
     );
     Malformed::new(expected, format!("its end at offset {found}")).at(directory.path(), 0, Some(found))

@@ -26,6 +26,15 @@ for line in sys.stdin:
     print(writer.log_end_offset, writer.durable_offset, flush=True)
 """
 
+# Holds the lock of a data directory as a broker does, until its input ends.
+HOLDER = """
+import fcntl, sys
+file = open(sys.argv[1], "r+")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
 
 def test_a_list_has_all_records_that_are_there_and_the_commit_follows(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
@@ -131,6 +140,29 @@ def test_another_process_follows_only_what_is_durable(tmp_path: Path, script_env
             assert tell(0) == (5, 5)
             assert [next(follow).offset for _ in range(2)] == [3, 4]
         process.stdin.close()
+
+
+def test_the_durable_offset_is_unknown_while_a_broker_has_the_data_directory(tmp_path: Path) -> None:
+    """What it appends is not recorded in the file of the writer that has gone."""
+    path = tmp_path / "t-0"
+    (tmp_path / ".lock").touch()
+    with cw.LogWriter(path) as writer:
+        writer.append_many(["a", "b"])
+        assert cw.Log(path).durable_offset == 2
+    log = cw.Log(path)
+    follow = log.follow(timeout=30, durable=True)
+    assert [next(follow).offset for _ in range(2)] == [0, 1]
+    words = [sys.executable, "-c", HOLDER, str(tmp_path / ".lock")]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as broker:
+        assert broker.stdout is not None
+        assert broker.stdout.readline() == b"held\n"
+        assert log.durable_offset is None
+        with pytest.raises(cw.ConfigError, match="no broker"):
+            log.follow(durable=True)
+        with pytest.raises(cw.ConfigError, match="no broker"):
+            next(follow)
+        broker.communicate()
+    assert log.durable_offset == 2
 
 
 def test_the_durable_offset_is_unknown_without_a_writer_and_lowered_by_a_truncation(tmp_path: Path) -> None:

@@ -130,3 +130,32 @@ def test_a_zone_has_its_offset_at_that_time() -> None:
     for text, offset in [("2024-01-15", 1), ("2024-07-15T12:30", 2), ("2024-07-15 12:30:00.5", 2)]:
         hours = timezone(timedelta(hours=offset))
         assert parse(text, zone=berlin) == datetime.fromisoformat(text).replace(tzinfo=hours).timestamp() * 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "words"),
+    [
+        ("2024-10-27 02:30", "Europe/Berlin", "has twice.*: 2024-10-27 02:30+02:00 or 2024-10-27 02:30+01:00"),
+        ("2024-03-31T02:30", "Europe/Berlin", "leaves out.*: 2024-03-31T02:30+01:00 or 2024-03-31T02:30+02:00"),
+        ("2024-11-03T01:00:00.5", "America/St_Johns", "has twice.*: 2024-11-03T01:00:00.5-02:30 or .*-03:30"),
+    ],
+)
+def test_a_local_time_that_is_not_one_time_is_refused_with_the_two_that_it_may_be(
+    text: str, zone: str, words: str
+) -> None:
+    pattern = words.replace("+", r"\+")
+    with pytest.raises(ValueError, match=pattern):
+        parse(text, zone=ZoneInfo(zone))
+    for bound in ({"start_time": text}, {"end_time": text}):
+        with pytest.raises(cw.ConfigError, match=pattern):
+            cw.Log(PLAIN).scan(**bound, tz=zone)  # type: ignore[arg-type]
+
+
+def test_a_day_begins_at_its_first_moment() -> None:
+    """Its midnight may be left out, or be there twice."""
+    for text, zone, moment in [
+        ("2018-11-04", "America/Sao_Paulo", "2018-11-04T03:00Z"),
+        ("2024-11-03", "America/Havana", "2024-11-03T04:00Z"),
+        ("2024-10-27", "Europe/Berlin", "2024-10-26T22:00Z"),
+    ]:
+        assert parse(text, zone=ZoneInfo(zone)) == parse(moment)

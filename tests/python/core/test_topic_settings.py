@@ -94,6 +94,22 @@ def test_settings_of_the_broker_stand_below_those_of_the_topic_and_above_its_fil
     assert overridden.retention_ms == 50
 
 
+@pytest.mark.parametrize("name", ["today", "clicks-3", "orders-0.0123456789abcdef0123456789abcdef-future"])
+def test_the_settings_are_those_of_the_directory_whatever_leads_to_it(cluster: Cluster, name: str) -> None:
+    """A symbolic link has any name; the copy that a broker moves to another disk has the name of its topic."""
+    cluster.set(TOPIC, "orders", retention_ms="-1")
+    cluster.set(TOPIC, "clicks", retention_ms="1")
+    path = cluster.write()
+    other = cluster.path / name
+    if name.endswith("-future"):
+        path.rename(other)
+    else:
+        other = cluster.path.parent / name
+        other.symlink_to(path)
+    assert config_of(other).retention_ms == -1
+    assert cw.plan_retention(cw.Log(other)).segments == []
+
+
 def test_a_topic_with_another_id_is_another_topic(cluster: Cluster) -> None:
     cluster.set(TOPIC, "orders", retention_ms="-1")
     path = cluster.write(topic_id=cluster.ids["orders"])
@@ -131,6 +147,19 @@ def test_metadata_with_missing_records_is_an_error_and_not_a_default(cluster: Cl
             writer.apply_retention()
     given = cw.LogConfig(retention_ms=1, cleanup_policy="delete")
     assert len(cw.plan_retention(cw.Log(path), given).segments) == 3
+
+
+def test_the_policy_is_needed_only_where_something_would_be_deleted(tmp_path: Path) -> None:
+    """The search for traces of compaction may read much, and a timer calls retention again and again."""
+    path = tmp_path / "profiles-0"
+    shutil.copytree(GOLDEN / "12-compacted" / "profiles-0", path)
+    for config in (cw.LogConfig(retention_ms=-1), cw.LogConfig(retention_ms=-1, retention_bytes=1 << 40)):
+        assert cw.plan_retention(cw.Log(path), config).segments == []
+        with cw.LogWriter(path, config=config) as writer:
+            assert writer.apply_retention().segments == []
+    # by the size
+    with pytest.raises(cw.ConfigError, match=r"cleanup\.policy.*compaction"):
+        cw.plan_retention(cw.Log(path), cw.LogConfig(retention_ms=-1, retention_bytes=1))
 
 
 def test_a_compacted_log_without_metadata_is_refused_without_a_policy(tmp_path: Path) -> None:

@@ -302,8 +302,8 @@ def test_a_plan_checks_the_lock_without_acquiring_it(tmp_path: Path) -> None:
         pass
 
 
-def test_a_directory_that_may_not_be_written_is_refused(script_environment: dict[str, str]) -> None:
-    """As an unprivileged user; the error is that of the system, as for an opening."""
+def test_a_plan_needs_no_write_permission_and_an_opening_does(script_environment: dict[str, str]) -> None:
+    """As an unprivileged user; the error is that of the system."""
     top = Path(tempfile.mkdtemp(prefix="cordwood-"))
     top.chmod(0o755)
     written(top / "orders-0")
@@ -314,12 +314,16 @@ def test_a_directory_that_may_not_be_written_is_refused(script_environment: dict
         # modules that are imported on first use, which the user may not be able to read
         "cw.LogConfig()\n"
         + BECOME_NOBODY
+        + "log = cw.Log(sys.argv[1])\n"
+        + "print(len(cw.plan_retention(log, cw.LogConfig(retention_ms=1)).segments) > 1)\n"
+        + "print(cw.plan_compaction(log, cw.LogConfig(cleanup_policy='compact')).is_due)\n"
         + "for call in (cw.LogWriter.plan_recovery, cw.LogWriter):\n"
-        + "    try:\n        call(sys.argv[1])\n        print('opened')\n"
+        + "    try:\n        print(call(sys.argv[1]).log_end_offset)\n"
         + "    except PermissionError as error:\n        print('denied', sys.argv[1] in error.filename)\n",
     )
     try:
-        assert run(script, top / "orders-0", env=script_environment).stdout.splitlines() == ["denied True"] * 2
+        printed = run(script, top / "orders-0", env=script_environment).stdout.splitlines()
+        assert printed == ["True", "True", "20", "denied True"]
     finally:
         shutil.rmtree(top)
 

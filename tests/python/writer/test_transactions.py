@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import random
 import signal
@@ -113,6 +114,33 @@ def test_blocks_of_threads_with_the_same_id_take_turns(path: Path) -> None:
         for part in ("first", "second")
     )
     assert all(first[:2] == second[:2] for first, second in zip(values[::2], values[1::2], strict=True))
+
+
+@pytest.mark.long
+def test_a_thread_that_waits_long_for_the_block_of_another_one_says_so(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The block may wait for that thread: then neither ends."""
+    told = threading.Event()
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "waiting for 10 s" in record.getMessage() and "'billing'" in record.getMessage().replace('"', "'"):
+                told.set()
+
+    handler = Handler()
+    logging.getLogger("cordwood").addHandler(handler)
+    try:
+        with cw.LogWriter(path) as writer, ThreadPoolExecutor(1) as pool:
+            with writer.transaction("billing") as transaction:
+                other = pool.submit(writer.transaction, "billing")
+                assert told.wait(60)
+                transaction.append("a")
+            other.result().abort()
+    finally:
+        logging.getLogger("cordwood").removeHandler(handler)
+    assert sum("waiting for" in record.getMessage() for record in caplog.records) == 1
+    assert committed(path) == [b"a"]
 
 
 def test_a_block_inside_a_block_of_the_same_thread_and_id_is_an_error_and_no_deadlock(path: Path) -> None:

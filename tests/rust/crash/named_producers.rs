@@ -3,7 +3,7 @@
 
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk};
 use cordwood::record::NewRecord;
-use cordwood::writer::{FlushMode, LogWriter};
+use cordwood::writer::{FlushMode, LogWriter, Producer};
 
 use crate::script::{Before, NOW, Setup};
 
@@ -51,6 +51,40 @@ fn a_crash_during_a_deletion_leaves_the_sequences_as_of_either_log_start() {
             }
         }
         before = start;
+    }
+    assert!(images > 60, "{images}");
+}
+
+#[test]
+fn a_truncation_below_the_log_start_leaves_the_sequences_of_deleted_records_after_every_crash() {
+    let mut images = 0;
+    for (start, offset) in [(4, 1), (4, 3), (8, 5)] {
+        let (disk, mut writer) = appended();
+        writer.delete_before(start).unwrap();
+        writer.flush().unwrap();
+        let producer = writer.producer(Some("billing")).unwrap();
+        disk.record();
+        assert!(writer.truncate_to(offset).unwrap());
+        let next = |producer: &Producer| i64::from(producer.next_sequence().unwrap());
+        assert_eq!((next(&producer), writer.log_end_offset()), (start, offset));
+        for (step, (_, point)) in disk.recorded().into_iter().enumerate() {
+            for survivors in point.survivors(6, step as u64) {
+                images += 1;
+                let image = point.image(survivors).disk();
+                let place = format!("{start} {offset}, step {step}, {survivors:?}");
+                let mut opened = open(&image);
+                let end = opened.log_end_offset();
+                assert!([offset, 8].contains(&end), "{place}: {end}");
+                opened.truncate_to(offset).unwrap();
+                assert_eq!(next(&opened.producer(Some("billing")).unwrap()), start, "{place}");
+                drop(opened);
+                assert_eq!(next(&open(&image).producer(Some("billing")).unwrap()), start, "{place}");
+            }
+        }
+        let appended = producer.append(&NewRecord::default(), Some(i32::try_from(start).unwrap())).unwrap();
+        assert_eq!((appended.first_offset, appended.is_duplicate), (offset, false));
+        drop(writer);
+        assert_eq!(next(&open(&disk).producer(Some("billing")).unwrap()), start + 1);
     }
     assert!(images > 60, "{images}");
 }

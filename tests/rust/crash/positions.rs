@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk, Survivors};
+use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk, Operation, Survivors};
 use cordwood::fs::seeded_bugs::{SeededBug, seed};
 use cordwood::log::Position;
 use cordwood::{Error, Log, LogOptions};
@@ -193,4 +193,38 @@ fn a_commit_after_that_of_a_killed_process_survives_a_crash_of_both() {
             break;
         }
     }
+}
+
+#[test]
+fn no_crash_after_a_failed_sync_of_a_commit_loses_the_position() {
+    // after a failed sync, the system may report the next one as a success: the half that is durable must not be overwritten
+    let mut failed = 0;
+    for at in 0.. {
+        let disk = disk(10);
+        let [billing, other] = [(); 2].map(|()| position(&disk, "billing"));
+        billing.commit(1).unwrap();
+        billing.commit(2).unwrap();
+        disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: false }));
+        let done = billing.commit(3);
+        let is_over = disk.fault_is_over();
+        disk.set_fault(None);
+        failed += usize::from(disk.failed().iter().any(|failed| matches!(failed, Operation::Sync(_))));
+        let acknowledged = if done.is_ok() { 3 } else { 2 };
+        disk.record();
+        // of this process or of another one
+        let next = if at % 2 == 0 { &billing } else { &other };
+        next.commit(4).unwrap();
+        for (number, (_, point)) in disk.recorded().into_iter().enumerate() {
+            for survivors in point.survivors(20, number as u64) {
+                let found = offset(&point.image(survivors).disk(), "billing");
+                assert!(found >= Some(acknowledged), "{found:?} after {done:?}, fault {at}");
+            }
+        }
+        let last = offset(&disk.crash_point().image(Survivors::None).disk(), "billing");
+        assert_eq!(last, Some(4), "fault {at}");
+        if !is_over {
+            break;
+        }
+    }
+    assert!(failed > 0);
 }

@@ -196,8 +196,8 @@ fn an_error_names_the_batch_the_record_and_what_is_wrong() {
     let message = |rules| analyze(&raw, &rules).unwrap_err().to_string();
     assert_eq!(
         message(Validation { before_max_ms: 5, after_max_ms: 7, ..leader() }),
-        "timestamp: expected a time no more than 5 ms before and 7 ms after 1700000000000, \
-         found 1699999999994 in record 1 in batch 1 at position 70"
+        "timestamp: expected a time no more than 5 ms before 1700000000000 (message.timestamp.before.max.ms) and no more than \
+         7 ms after it (message.timestamp.after.max.ms), found 1699999999994 in record 1 in batch 1 at position 70"
     );
     assert_eq!(
         message(Validation { is_compacted: true, ..leader() }),

@@ -25,10 +25,15 @@ impl Model {
         self.batches(name).iter().map(|(first, last)| (last - first + 1) as i32).sum()
     }
 
-    /// A batch is removed as a whole. Below the log start nothing is known any more.
+    /// A batch is removed as a whole. Below the log start those that were deleted stay, as if they ended below the offset; at 0 nothing
+    /// is known any more.
     fn truncate_to(&mut self, offset: i64, log_start_offset: i64) {
         for batches in self.0.values_mut() {
-            batches.retain(|(_, last)| *last < offset && offset >= log_start_offset);
+            batches.retain(|(_, last)| *last < offset.max(log_start_offset) && offset > 0);
+            for (first, last) in batches {
+                let above = (*last - (offset - 1)).max(0);
+                (*first, *last) = (*first - above, *last - above);
+            }
         }
     }
 

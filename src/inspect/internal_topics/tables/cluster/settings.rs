@@ -191,6 +191,8 @@ impl Place {
     /// `None` if the path is not named as a partition, or has no parent.
     fn of(path: &Path) -> Result<Option<Self>> {
         const ADVICE: &str = "give the path of a partition directory, such as data/orders-0";
+        // a link to it may have any name, and be anywhere
+        let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let (folder, path, topic_id) = match Directory::open(path, ADVICE) {
             Ok(directory) => {
                 // a damaged id is another finding; the name is what is left
@@ -205,7 +207,8 @@ impl Place {
             Err(error) => return Err(error),
         };
         let name = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
-        let name = name.filter(|name| name.state == PartitionState::Live && name.topic != CLUSTER_METADATA);
+        let has_settings = |state| matches!(state, PartitionState::Live | PartitionState::Future);
+        let name = name.filter(|name| has_settings(name.state) && name.topic != CLUSTER_METADATA);
         Ok(name.zip(folder).map(|(name, folder)| Self { folder, topic: name.topic, topic_id }))
     }
 
