@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -117,6 +118,23 @@ def test_a_write_does_not_change_the_number_of_partitions_of_a_topic(root: Path,
     # the explicit way that the error names
     Sink(root / "orders-3", "value").run(values("b"))
     Sink(root, topic="orders", numPartitions=4).run(values("c"))
+
+
+@pytest.mark.parametrize("wanted", [3, 7])
+def test_the_advice_for_a_partition_that_a_topic_does_not_have_is_followed(root: Path, wanted: int) -> None:
+    Sink(root, topic="orders", numPartitions=3).run(values("a"))
+    rows = values("b", partition=wanted)
+    sink = Sink(root, "value", "partition", topic="orders")
+    with refuses("CORDWOOD_BAD_OPTION", "column partition", f"found {wanted}") as raised:
+        sink.run(rows)
+    named = [int(number) for number in re.findall(rf"{re.escape(str(root))}/orders-([0-9]+)", str(raised.value))]
+    for number in range(min(named), max(named) + 1):
+        Sink(root / f"orders-{number}", "value").run(values(f"added {number}"))
+    Sink(root, "value", "partition", topic="orders").run(rows)
+    assert texts(root / f"orders-{wanted}") == [f"added {wanted}", "b"]
+    # rows whose partition is chosen by the key are still written
+    Sink(root, topic="orders").run(values("c"))
+    assert all_texts(root) == Counter(["a", "b", "c", *(f"added {number}" for number in range(3, wanted + 1))])
 
 
 def test_two_first_writes_may_create_a_topic_at_the_same_time(root: Path) -> None:
