@@ -211,6 +211,7 @@ impl TaskReader {
             max_bytes: number(max_batch_bytes),
             // rows for damage that another piece reports are read too
             limit: self.limit.filter(|_| on_damage != OnDamage::Report),
+            filter: self.query.restriction.of_records(),
             ..ReaderOptions::default()
         };
         let progress = Progress::default();

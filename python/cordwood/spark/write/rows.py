@@ -163,7 +163,7 @@ class RowLayout:
         if number < 0:
             advice = "leave it null to choose the partition by the key"
         elif are_all and number > len(existing):
-            # alone it would leave a topic of which partitions are missing, to which rows without a partition cannot be written
+            # alone it would leave gaps, and then no partition can be chosen by a key
             first, last = self.options.directory(topic, len(existing)), self.options.directory(topic, number)
             advice = f"to add partitions to the topic, write to the path of each first, from {first} to {last}"
         return f"expected {there}, because the topic {topic} has {len(existing)} {noun} here, {found}; {advice}"
