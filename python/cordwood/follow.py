@@ -454,16 +454,16 @@ class Follow:
                 found.append(record)
                 size += len(record.key or b"") + len(record.value or b"")
                 size += sum(len(name) + len(value or b"") for name, value in record.headers)
-                if size > _READ_EXPANDED_BYTES:
+                # a record above the last offset of its batch may be above the end, and more of the part may follow it
+                if size > _READ_EXPANDED_BYTES and record.offset + 1 < end:
                     break
+            else:
+                return position, found
         except LogChangedError:
             raise
         except CordwoodError:
-            if not found:
+            if not found or found[-1].offset >= end:
                 raise
-        else:
-            if size <= _READ_EXPANDED_BYTES:
-                return position, found
         before = found[-1].offset + 1
         # again: the position at the end of what is returned must be from before it is read
         return self._part(start, before) if before < end else (position, found)

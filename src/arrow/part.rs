@@ -9,7 +9,7 @@ use super::batches::BatchColumns;
 use super::columns::{Columns, Limits};
 use super::reader_options::ReaderOptions;
 use crate::error::{Error, Result};
-use crate::log::{Counted, Log, Origin, Progress, Scan, ScanStep};
+use crate::log::{Counted, Log, Origin, Progress, RecordOffsets, Scan, ScanStep};
 use crate::record::RecordSpan;
 use crate::segment::Batch;
 
@@ -129,8 +129,10 @@ impl Part {
                 if let Some(filter) = &options.filter {
                     let payload = self.scan.payload()?;
                     let bytes = payload.bytes();
+                    let last_of_batch = batch.header.last_offset;
                     self.spans.retain(|span| {
-                        filter.accepts_at(span.offset, span.key.of(bytes), span.value.of(bytes))
+                        let offsets = RecordOffsets { offset: span.offset, last_of_batch };
+                        filter.accepts_at(offsets, span.key.of(bytes), span.value.of(bytes))
                     });
                 }
                 // a batch that ends in damage is also a damaged range

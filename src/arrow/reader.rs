@@ -123,7 +123,7 @@ impl Reader {
         }
         if let Some(count) = self.options.last {
             let scan = log.last_records(count, self.options.scan, self.options.filter.as_ref())?;
-            return Ok(self.part(log.scan(scan)?));
+            return Ok(self.part(scan));
         }
         let options = &self.options;
         if options.threads > 1 && options.limit.is_none() && !options.scan.batches_only {

@@ -1,6 +1,6 @@
 //! The last records of a range, found from its end.
 
-use super::{Log, OnDamage, RecordFilter, ScanOptions, ScanStep};
+use super::{Log, OnDamage, RecordFilter, RecordOffsets, Scan, ScanOptions, ScanStep};
 use crate::error::Result;
 use crate::segment::Segment;
 
@@ -10,21 +10,20 @@ const FIRST_PART: u64 = 64 << 10;
 const MAX_PART: u64 = 64 << 20;
 
 impl Log {
-    /// Options whose range begins at the last `count` records that a scan with `options` and `filter` returns, or as before if there
+    /// A scan that begins at the last `count` records that a scan with `options` and `filter` returns; a scan with `options` if there
     /// are fewer.
     ///
     /// *Cost*: reads parts of the range, the last one first, until they contain enough records: 64 KiB, and then each twice as large
     /// as the one before, up to 64 MiB. A segment without an offset index is one part. The last part is read twice.
     ///
     /// # Errors
-    /// As [`Log::scan`] and [`Scan::next_step`](super::Scan::next_step). Damaged ranges are skipped here: a scan with the result
-    /// reports those that it meets.
+    /// As [`Log::scan`] and [`Scan::next_step`]. Damaged ranges before the scan begins are skipped.
     pub fn last_records(
         &self,
         count: usize,
         options: ScanOptions,
         filter: Option<&RecordFilter>,
-    ) -> Result<ScanOptions> {
+    ) -> Result<Scan> {
         let (first, end) = self.resolve(&options.ranges)?;
         let start = self.first_of_time(&options, end)?.map_or(first, |offset| offset.max(first));
         let counting = ScanOptions { on_damage: OnDamage::Skip, ..options };
@@ -34,14 +33,35 @@ impl Log {
             let part = counting.with_offsets(low, high);
             let found = self.count(part, filter, u64::MAX)?.0;
             if found >= needed {
-                high = self.count(part, filter, found - needed)?.1.unwrap_or(low);
-                needed = 0;
+                if let Some(first) = self.count(part, filter, found - needed)?.1 {
+                    return self.scan_from(first, end, options);
+                }
+                (high, needed) = (low, 0);
             } else {
                 (high, needed, bytes) = (low, needed - found, (bytes * 2).min(MAX_PART));
             }
         }
         // a range that was given as it is reports damage before its first record
-        Ok(if needed > 0 { options } else { options.with_offsets(high, end.max(high)) })
+        self.scan(if needed > 0 { options } else { options.with_offsets(high, end.max(high)) })
+    }
+
+    /// A scan that begins with a record, up to an offset.
+    pub(super) fn scan_from(&self, first: RecordOffsets, end: i64, options: ScanOptions) -> Result<Scan> {
+        let start = first.in_ranges();
+        let mut left_out = 0;
+        // records of one batch that count as at its last offset
+        if first.is_above_batch() {
+            let counting = ScanOptions { on_damage: OnDamage::Skip, ..options };
+            let mut scan = self.scan(counting.with_offsets(start, start + 1))?;
+            while scan.next_step()?.is_some() {
+                while scan.next_record()?.is_some_and(|record| record.offset < first.offset) {
+                    left_out += 1;
+                }
+            }
+        }
+        let mut scan = self.scan(options.with_offsets(start, end.max(start)))?;
+        scan.leave_out(left_out);
+        Ok(scan)
     }
 
     /// The first offset at or after the start time of the options; `None` if they have no start time, or damage hides it.
@@ -54,20 +74,20 @@ impl Log {
         }
     }
 
-    /// The number of records of a scan, up to `skip`, and the offset of the record after those.
+    /// The number of records of a scan, up to `skip`, and the offsets of the record after those.
     fn count(
         &self,
         options: ScanOptions,
         filter: Option<&RecordFilter>,
         skip: u64,
-    ) -> Result<(u64, Option<i64>)> {
+    ) -> Result<(u64, Option<RecordOffsets>)> {
         let mut scan = self.scan(options)?;
         let mut count = 0;
         while let Some(step) = scan.next_step()? {
-            let ScanStep::Batch(_) = step else { continue };
+            let ScanStep::Batch(batch) = step else { continue };
             while let Some(record) = scan.next_accepted(filter)? {
                 if count == skip {
-                    return Ok((count, Some(record.offset)));
+                    return Ok((count, Some(RecordOffsets::new(record.offset, &batch.header))));
                 }
                 count += 1;
             }

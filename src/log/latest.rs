@@ -1,15 +1,18 @@
 //! The last record of a key, or of each key, without compaction.
 
 #[cfg(feature = "arrow")]
+use std::collections::HashMap;
+
+#[cfg(feature = "arrow")]
 use super::RecordFilter;
 #[cfg(feature = "arrow")]
 use super::offset_map::OffsetMap;
-use super::{Log, Ranges, ScanOptions, ScanStep};
+use super::{Log, Ranges, RecordOffsets, Scan, ScanOptions, ScanStep};
 use crate::error::Result;
 use crate::types::IsolationLevel;
 
 impl Log {
-    /// The offset of the last record with a key; `None` if there is none, or if it is a tombstone (a record without a value), which
+    /// A scan that begins with the last record with a key; `None` if there is none, or if it is a tombstone (a record without a value), which
     /// deletes the key. `isolation_level`: whether the records of aborted and open transactions count.
     ///
     /// *Cost*: reads the segments from the last one back to the one with the record: the whole log if there is none. The memory of one
@@ -17,7 +20,7 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::scan`] and [`Scan::next_step`](super::Scan::next_step), for damage in these segments too.
-    pub fn latest_offset(&self, key: &[u8], isolation_level: IsolationLevel) -> Result<Option<i64>> {
+    pub fn latest(&self, key: &[u8], isolation_level: IsolationLevel) -> Result<Option<Scan>> {
         let options = ScanOptions { isolation_level, ..ScanOptions::default() };
         let (start, end) = self.resolve(&Ranges::default())?;
         let mut upper = end;
@@ -27,15 +30,16 @@ impl Log {
             let mut scan = self.scan(options.with_offsets(low, upper))?;
             let mut last = None;
             while let Some(step) = scan.next_step()? {
-                let ScanStep::Batch(_) = step else { continue };
+                let ScanStep::Batch(batch) = step else { continue };
                 while let Some(record) = scan.next_record()? {
                     if record.key == Some(key) {
-                        last = Some((record.offset, record.value.is_some()));
+                        let offsets = RecordOffsets::new(record.offset, &batch.header);
+                        last = Some((offsets, record.value.is_some()));
                     }
                 }
             }
-            if let Some((offset, has_value)) = last {
-                return Ok(has_value.then_some(offset));
+            if let Some((offsets, has_value)) = last {
+                return if has_value { self.scan_from(offsets, end, options).map(Some) } else { Ok(None) };
             }
             upper = low;
         }
@@ -57,17 +61,28 @@ impl Log {
         include_tombstones: bool,
     ) -> Result<RecordFilter> {
         let mut latest = OffsetMap::growing();
+        // a record above the last offset of its batch can have the offset of another one
+        let mut above = HashMap::<Vec<u8>, i64>::new();
         let mut scan = self.scan(ScanOptions { include_control: false, ..options })?;
         while let Some(step) = scan.next_step()? {
-            let ScanStep::Batch(_) = step else { continue };
+            let ScanStep::Batch(batch) = step else { continue };
             while let Some(record) = scan.next_record()? {
-                if let Some(key) = record.key {
-                    latest.put_growing(key, record.offset)?;
+                let Some(key) = record.key else { continue };
+                let offsets = RecordOffsets::new(record.offset, &batch.header);
+                latest.put_growing(key, offsets.in_ranges())?;
+                if offsets.is_above_batch() {
+                    above.insert(key.to_vec(), offsets.offset);
+                } else if !above.is_empty() {
+                    above.remove(key);
                 }
             }
         }
-        Ok(RecordFilter::by_offset(move |offset, key, value| {
-            (value.is_some() || include_tombstones) && key.is_some_and(|key| latest.get(key) == Some(offset))
+        Ok(RecordFilter::by_offsets(move |offsets, key, value| {
+            let is_latest = |key: &[u8]| {
+                let offset = above.get(key).copied().unwrap_or(offsets.in_ranges());
+                latest.get(key) == Some(offsets.in_ranges()) && offsets.offset == offset
+            };
+            (value.is_some() || include_tombstones) && key.is_some_and(is_latest)
         }))
     }
 }

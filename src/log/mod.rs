@@ -21,6 +21,7 @@ mod opening;
 mod plan;
 mod position;
 mod record_filter;
+mod record_offsets;
 mod replacement;
 pub mod retention;
 mod scan;
@@ -51,6 +52,7 @@ use lost_end::Synced;
 pub(crate) use offset_map::{KeyHash, OffsetMap};
 pub use position::Position;
 pub use record_filter::RecordFilter;
+pub(crate) use record_offsets::RecordOffsets;
 pub(crate) use replacement::Replacement;
 pub(crate) use scan::Counted;
 #[cfg(feature = "plan")]

@@ -34,7 +34,7 @@ impl Restriction {
             start.is_none_or(|start| offset >= start) && end.is_none_or(|end| offset < end)
         };
         (start.is_some() || end.is_some())
-            .then(|| RecordFilter::by_offset(move |offset, _, _| accepts(offset)))
+            .then(|| RecordFilter::by_offsets(move |offsets, _, _| accepts(offsets.offset)))
     }
 
     /// The part of a range that remains; empty if nothing does.

@@ -22,7 +22,7 @@ use super::value_class::wrapped;
 use super::{arrow_export, lookup_targets};
 use crate::arrow::{Column, Located, ReaderOptions, Timed};
 use crate::error::{Error, Result};
-use crate::log::{Log, LogOptions, Ranges, ScanOptions, Split};
+use crate::log::{Log, LogOptions, Split};
 use crate::types::IsolationLevel;
 use crate::writer::{ProducerState, WriterOptions};
 
@@ -277,11 +277,8 @@ impl PyLog {
         let level = IsolationLevel::ReadUncommitted;
         let level = isolation_level.or("isolation_level", level, one_of(&ISOLATION_LEVELS))?;
         let found = self.read(py, |log| {
-            let Some(offset) = log.latest_offset(key.as_slice(), level)? else { return Ok(None) };
-            let ranges =
-                Ranges { start_offset: Some(offset), end_offset: Some(offset + 1), ..Ranges::default() };
-            let scan = log.scan(ScanOptions { ranges, ..ScanOptions::default() })?;
-            PyRecords::new(scan, None, None).read_one()
+            let found = log.latest(key.as_slice(), level)?;
+            found.map_or(Ok(None), |scan| PyRecords::new(scan, None, None).read_one())
         })?;
         found.map(|record| PyRecord::new(py, record)).transpose()
     }
@@ -297,11 +294,11 @@ impl PyLog {
         let (limit, last) = (keywords.record_count("limit")?, keywords.record_count("last")?);
         keywords.finish()?;
         self.read(py, |log| {
-            let options = match last {
+            let scan = match last {
                 Some(last) => log.last_records(last, options, filter.as_ref())?,
-                None => options,
+                None => log.scan(options)?,
             };
-            Ok(PyRecords::new(log.scan(options)?, filter, limit))
+            Ok(PyRecords::new(scan, filter, limit))
         })
     }
 

@@ -181,11 +181,11 @@ impl Lines {
             let Some(part) = &mut self.current else {
                 let Some(log) = self.logs.next() else { return Ok(false) };
                 let log = log?;
-                let (mut scan, filter) = (self.options.scan, self.options.filter.as_ref());
-                if let Some(count) = self.options.last {
-                    scan = log.last_records(count, scan, filter)?;
-                }
-                let scan = log.scan(scan)?;
+                let LinesOptions { scan, filter, .. } = &self.options;
+                let scan = match self.options.last {
+                    Some(count) => log.last_records(count, *scan, filter.as_ref())?,
+                    None => log.scan(*scan)?,
+                };
                 self.current = Some(Part::new(scan, &self.options));
                 continue;
             };

@@ -272,6 +272,8 @@ class Log:
         """Read a range of records as columns.
 
         *start_offset*, *start_time* (inclusive), *end_offset*, *end_time* (exclusive): a record must be in both ranges.
+        A record above the last offset of its batch, as some old clients wrote them, counts as at that offset, as in a
+        fetch request.
         By default a range has no limits. An end above the log end offset is allowed. A record without a timestamp is in
         no time range. A time range is exact, in any order of the timestamps. A time is an int in ms since the epoch, a
         datetime with a time zone, or a text: `"2024-05-01T10:00Z"`, `"2024-05-01"` (midnight UTC), `"-2h"` (two hours

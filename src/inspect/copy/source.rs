@@ -143,10 +143,12 @@ impl Source {
         let options = ScanOptions { ranges, on_damage, include_control: true, ..ScanOptions::default() };
         let mut scan = self.log.scan(options)?;
         let mut found: Option<(i64, i64)> = None;
-        while scan.next_step().or_else(|error| self.damaged(error))?.is_some() {
+        while let Some(step) = scan.next_step().or_else(|error| self.damaged(error))? {
+            let ScanStep::Batch(batch) = step else { continue };
             while let Some(record) = scan.next_record().or_else(|error| self.damaged(error))? {
-                let (start, _) = found.unwrap_or((record.offset, 0));
-                found = Some((start, record.offset + 1));
+                let offset = record.offset.min(batch.header.last_offset);
+                let (start, _) = found.unwrap_or((offset, 0));
+                found = Some((start, offset + 1));
                 if ranges.end_time.is_none() {
                     return Ok(Extent { start: Some(start), end });
                 }

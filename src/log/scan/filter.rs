@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{OnDamage, ScanOptions};
 use crate::error::Result;
-use crate::log::Log;
 use crate::log::transactions::{Outcome, Transactions};
+use crate::log::{Log, RecordOffsets};
 use crate::record::BatchHeader;
 #[cfg(feature = "arrow")]
 use crate::record::RecordSpan;
@@ -19,9 +19,6 @@ pub(super) struct Filter {
     pub(super) start: i64,
     /// Exclusive.
     pub(super) end: i64,
-    /// The offset below which the records are, exclusive: `end`, but no limit if that is the end of the log. Records can be above the
-    /// last offset of their batch, and so above the end of the log; Kafka's consumer returns them.
-    record_end: i64,
     /// The transactions, for a committed scan.
     pub(super) transactions: Option<Arc<Transactions>>,
 }
@@ -48,10 +45,7 @@ impl Filter {
             }
             transactions = Some(found);
         }
-        // a range below the last segment does not open it
-        let is_in_last = log.segments().last().is_some_and(|last| end > last.base_offset());
-        let record_end = if is_in_last && end == log.log_end_offset()? { i64::MAX } else { end };
-        Ok(Self { options, start, end, record_end, transactions })
+        Ok(Self { options, start, end, transactions })
     }
 
     /// Whether a batch may contain a record that the scan returns, by its header.
@@ -76,17 +70,18 @@ impl Filter {
 
     /// Whether a record is in the ranges.
     #[inline]
-    pub(super) fn accepts_record(&self, offset: i64, timestamp: i64) -> bool {
-        (self.start..self.record_end).contains(&offset) && self.options.ranges.contains_time(timestamp)
+    pub(super) fn accepts_record(&self, offsets: RecordOffsets, timestamp: i64) -> bool {
+        (self.start..self.end).contains(&offsets.in_ranges()) && self.options.ranges.contains_time(timestamp)
     }
 
-    /// Removes the records that are not in the ranges. Their offsets ascend.
+    /// Removes the records that are not in the ranges. They are of one batch, and their offsets ascend.
     #[cfg(feature = "arrow")]
-    pub(super) fn retain(&self, spans: &mut Vec<RecordSpan>) {
-        let is_within = spans.first().is_none_or(|first| first.offset >= self.start)
-            && spans.last().is_none_or(|last| last.offset < self.record_end);
+    pub(super) fn retain(&self, last_of_batch: i64, spans: &mut Vec<RecordSpan>) {
+        let offsets = |span: &RecordSpan| RecordOffsets { offset: span.offset, last_of_batch };
+        let is_within = spans.first().is_none_or(|first| offsets(first).in_ranges() >= self.start)
+            && spans.last().is_none_or(|last| offsets(last).in_ranges() < self.end);
         if !is_within || self.options.ranges.has_times() {
-            spans.retain(|span| self.accepts_record(span.offset, span.timestamp));
+            spans.retain(|span| self.accepts_record(offsets(span), span.timestamp));
         }
     }
 

@@ -30,7 +30,7 @@ pub use ranges::Ranges;
 pub use stats::ScanStats;
 use uncommitted::Uncommitted;
 
-use super::{Log, Outcome, RecordFilter};
+use super::{Log, Outcome, RecordFilter, RecordOffsets};
 use crate::error::Result;
 use crate::record::{Payload, RecordRef, Records};
 use crate::segment::{Batch, Damage, Walk, reusable};
@@ -53,6 +53,8 @@ pub struct Scan {
     uncommitted: Option<Uncommitted>,
     /// The offset of the first record returned from the current batch.
     first_returned: Option<i64>,
+    /// The number of records in the range that are still to be left out before the first that is returned.
+    left_out: u64,
     finished: bool,
 }
 
@@ -99,6 +101,7 @@ impl Log {
             lost_gap: None,
             uncommitted: is_uncommitted.then(Uncommitted::default),
             first_returned: None,
+            left_out: 0,
         })
     }
 }
@@ -121,6 +124,12 @@ impl Scan {
             (Some(walk), Some(batch)) => walk.bytes(batch),
             _ => Ok(&[]),
         }
+    }
+
+    /// Leaves out the first records in the range. For a scan that begins inside a batch with several records at one place of the
+    /// range.
+    pub(super) fn leave_out(&mut self, records: u64) {
+        self.left_out = records;
     }
 
     /// Also reports damage at the end of the log if the scan begins there: it continues a scan that has read up to there.
@@ -245,7 +254,7 @@ impl Scan {
     /// batch becomes a damaged range).
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
-        self.next_record_if(|_| true)
+        self.next_record_if(|_, _| true)
     }
 
     /// As [`Scan::next_record`], and only a record that the filter accepts.
@@ -256,23 +265,34 @@ impl Scan {
         match filter {
             None => self.next_record(),
             Some(filter) => {
-                self.next_record_if(|record| filter.accepts_at(record.offset, record.key, record.value))
+                self.next_record_if(|record, offsets| filter.accepts_at(offsets, record.key, record.value))
             }
         }
     }
 
     #[inline]
-    fn next_record_if(&mut self, accepts: impl Fn(&RecordRef<'_>) -> bool) -> Result<Option<RecordRef<'_>>> {
+    fn next_record_if(
+        &mut self,
+        accepts: impl Fn(&RecordRef<'_>, RecordOffsets) -> bool,
+    ) -> Result<Option<RecordRef<'_>>> {
         let Some((records, payload)) = &mut self.records else { return Ok(None) };
         let Cursor { segment, batch, walk, .. } = &mut self.cursor;
         let Some((bytes, _)) = payload_bytes(batch.as_ref(), *payload, walk, &self.buffer)? else {
             return Ok(None);
         };
+        // not that of the records: of a v0 or v1 wrapper it is the last record's
+        let last_of_batch = batch.map_or(i64::MAX, |batch| batch.header.last_offset);
         loop {
             match records.next(bytes) {
                 Ok(None) => return Ok(None),
                 Ok(Some(record)) => {
-                    if self.filter.accepts_record(record.offset, record.timestamp) && accepts(&record) {
+                    let offsets = RecordOffsets { offset: record.offset, last_of_batch };
+                    if !self.filter.accepts_record(offsets, record.timestamp) {
+                        continue;
+                    }
+                    if self.left_out > 0 {
+                        self.left_out -= 1;
+                    } else if accepts(&record, offsets) {
                         self.stats.records += 1;
                         self.first_returned.get_or_insert(record.offset);
                         return Ok(Some(record));

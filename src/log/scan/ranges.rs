@@ -4,6 +4,9 @@ use crate::error::{Error, Result};
 use crate::log::Log;
 
 /// A range of a log, half-open in offsets and in time. A record must be in both.
+///
+/// A batch of an old client can have records above its last offset. In a range of offsets they count as at that offset, as in a fetch
+/// request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ranges {
     /// Inclusive; `None` is the log start offset.

@@ -27,7 +27,10 @@ impl Scan {
         // records only the first two lines are loaded here.
         match records.next_spans(bytes, max, spans, |start| prefetch_two_lines(next, start)) {
             Ok(has_more) => {
-                self.filter.retain(spans);
+                self.filter.retain(batch.map_or(i64::MAX, |batch| batch.header.last_offset), spans);
+                let left_out = self.left_out.min(spans.len() as u64);
+                self.left_out -= left_out;
+                spans.drain(..usize::try_from(left_out).unwrap_or(usize::MAX));
                 Ok(has_more)
             }
             Err(malformed) => {

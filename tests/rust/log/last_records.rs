@@ -1,6 +1,6 @@
 //! The last records of a range are those that a whole scan ends with.
 
-use cordwood::log::{Log, LogOptions, OnDamage, Ranges, RecordFilter, ScanOptions, ScanStep};
+use cordwood::log::{Log, LogOptions, OnDamage, Ranges, RecordFilter, Scan, ScanOptions, ScanStep};
 
 const CASES: [&str; 6] = [
     "01-plain/orders-0",
@@ -11,8 +11,7 @@ const CASES: [&str; 6] = [
     "15-empty/nothing-yet-0",
 ];
 
-fn offsets(log: &Log, options: ScanOptions, filter: Option<&RecordFilter>) -> Vec<i64> {
-    let mut scan = log.scan(options).unwrap();
+fn offsets(mut scan: Scan, filter: Option<&RecordFilter>) -> Vec<i64> {
     let mut offsets = Vec::new();
     while let Some(step) = scan.next_step().unwrap() {
         let ScanStep::Batch(_) = step else { continue };
@@ -39,11 +38,11 @@ fn they_are_the_end_of_a_whole_scan() {
         ] {
             let options = ScanOptions { ranges, on_damage: OnDamage::Skip, ..ScanOptions::default() };
             for filter in [None, Some(&every_third)] {
-                let all = offsets(&log, options, filter);
+                let all = offsets(log.scan(options).unwrap(), filter);
                 for count in [0, 1, 7, all.len().saturating_sub(1), all.len(), all.len() + 1, usize::MAX] {
-                    let narrowed = log.last_records(count, options, filter).unwrap();
+                    let last = log.last_records(count, options, filter).unwrap();
                     let wanted = &all[all.len().saturating_sub(count)..];
-                    assert_eq!(offsets(&log, narrowed, filter), wanted, "{case} {ranges:?} {count}");
+                    assert_eq!(offsets(last, filter), wanted, "{case} {ranges:?} {count}");
                 }
             }
         }
@@ -55,7 +54,7 @@ fn damage_before_them_is_not_reported() {
     let log = Log::open("tests/golden/damaged/flip-record/tickets-0", LogOptions::default()).unwrap();
     let options = ScanOptions::default();
     let last = log.last_records(3, options, None).unwrap();
-    assert_eq!(offsets(&log, last, None).len(), 3);
+    assert_eq!(offsets(last, None).len(), 3);
     let mut whole = log.scan(options).unwrap();
     assert!(std::iter::from_fn(|| whole.next_step().transpose()).any(|step| step.is_err()));
 }

@@ -11,7 +11,7 @@ use crate::support::batches::{BatchV2, Built, Rec};
 use crate::support::is_exhaustive;
 use crate::support::nested_logs::{NestedLog, whole_offsets};
 use crate::support::partition::{Indexing, SegmentFiles, file_name, offset_entry, segment_files};
-use crate::support::reading::{IOS, all, both, folder, open, scan, write};
+use crate::support::reading::{IOS, all, both, folder, open, read, write};
 
 /// The bytes after the cut.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +45,7 @@ fn assert_ends(dir: &Path, number: usize, expected: &[i64], context: &str) {
         assert_eq!(read.offsets(), expected, "{context}");
     }
     let options = ScanOptions { on_damage: OnDamage::Skip, ..ScanOptions::default() };
-    let last = scan(&log, log.last_records(1, options, None).unwrap());
+    let last = read(log.last_records(1, options, None));
     assert_eq!(last.offsets().last(), expected.last(), "{context}");
     let plan = LogWriter::plan_recovery(dir, &WriterOptions::default())
         .unwrap_or_else(|error| panic!("{context}: {error}"));
