@@ -23,7 +23,7 @@ impl LostGap {
     /// The gap from an offset to a batch of a segment.
     pub(super) fn before(batch: &Batch, segment: &Segment, start_offset: i64) -> Self {
         Self {
-            file: segment.path().to_owned(),
+            file: segment.path().clone(),
             position: batch.position,
             start_offset,
             end_offset: batch.header.base_offset,
