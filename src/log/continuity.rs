@@ -16,7 +16,7 @@ use arc_swap::ArcSwap;
 use super::{Log, OnDamage, Ranges, ScanOptions, loader, metadata};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
-use crate::segment::{Batch, Segment};
+use crate::segment::Segment;
 use crate::state::cleaner_checkpoint::CLEANED;
 #[cfg(feature = "inspect")]
 use crate::state::cleaner_checkpoint::CleanerCheckpoint;
@@ -257,16 +257,4 @@ impl Log {
         metadata::checkpointed(directory, CLEANED_OFFSETS, topic, partition)
             .is_ok_and(|offset| offset.is_some())
     }
-}
-
-/// Warns, once, that the offsets from `start` to a batch of a segment are missing.
-pub(super) fn warn_of_gap_within(segment: &Segment, start: i64, batch: &Batch) {
-    let end = batch.header.base_offset;
-    segment.warn(&format!(
-        "{}: {} {} missing before position {}: unless the log is compacted, batches were lost. `verify` finds what else is wrong",
-        segment.path().display(),
-        offsets_in_words(start, Some(end)),
-        is_or_are(start, end),
-        batch.position,
-    ));
 }

@@ -56,6 +56,8 @@ pub use record_filter::RecordFilter;
 pub(crate) use record_offsets::RecordOffsets;
 pub(crate) use replacement::Replacement;
 pub(crate) use scan::Counted;
+#[cfg(feature = "plan")]
+pub(crate) use scan::LostGap;
 pub use scan::{DamagedRange, OnDamage, Progress, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 pub use segments::Segments;
 pub use split::Split;

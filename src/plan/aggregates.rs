@@ -15,7 +15,7 @@ use super::piece::Piece;
 use super::shape::{TaskBatch, TaskColumn};
 use super::task_reader::{TaskReader, on_damage_of};
 use crate::arrow::Column;
-use crate::log::{Log, OnDamage, Ranges, ScanOptions, ScanStep};
+use crate::log::{Log, LostGap, OnDamage, Ranges, ScanOptions, ScanStep};
 use crate::record::BatchHeader;
 use crate::types::{IsolationLevel, TimestampType};
 
@@ -159,6 +159,14 @@ fn extend(range: &mut Option<(i64, i64)>, least: i64, most: i64) {
     *range = Some((low.min(least), high.max(most)));
 }
 
+/// What the headers of a piece have left.
+struct AfterHeaders {
+    /// The offsets of the batches whose records are to be read; the whole piece if no batch was added.
+    ranges: Vec<Range<i64>>,
+    /// The first gap within a segment, of the whole piece; the records show those within their ranges.
+    lost_gap: Option<LostGap>,
+}
+
 impl TaskReader {
     /// Adds the rows of a piece.
     pub(super) fn aggregate_piece(
@@ -175,28 +183,29 @@ impl TaskReader {
         let piece = if loses_nothing { piece.clone() } else { self.remaining(piece.clone(), &log)? };
         // a damaged batch that is left out would be counted by its header
         let has_headers = self.query().options.mode == Mode::FailFast && piece.split.start_time.is_none();
-        let (whole, gaps_before) = (piece.split.start_offset..piece.split.end_offset, self.stats().lost_gaps);
-        let rest =
-            if has_headers { self.aggregate_headers(&piece, &log, aggregates, found)? } else { vec![whole] };
+        let AfterHeaders { ranges, lost_gap: mut lost } = if has_headers {
+            self.aggregate_headers(&piece, &log, aggregates, found)?
+        } else {
+            let whole = piece.split.start_offset..piece.split.end_offset;
+            AfterHeaders { ranges: vec![whole], lost_gap: None }
+        };
         let has_times = aggregates.iter().any(|aggregate| aggregate.is_of_time());
-        // the headers have shown those of the whole piece; the ranges of records show those within them
-        let mut lost_gaps = if has_headers { self.stats().lost_gaps - gaps_before } else { 0 };
-        for range in rest {
+        for range in ranges {
             let in_records =
                 self.aggregate_records(&piece.narrowed(range, 0, None), &log, has_times, found)?;
-            lost_gaps = lost_gaps.max(in_records);
+            lost = lost.or(in_records);
         }
-        self.check_gaps(&piece, &log, lost_gaps)
+        self.check_gaps(&piece, &log, lost)
     }
 
-    /// Adds the batches whose headers are exact; returns the ranges of the others, or the whole range and adds none.
+    /// Adds the batches whose headers are exact.
     fn aggregate_headers(
         &mut self,
         piece: &Piece,
         log: &Log,
         aggregates: &[Aggregate],
         found: &mut Aggregated,
-    ) -> Result<Vec<Range<i64>>> {
+    ) -> Result<AfterHeaders> {
         let options = &self.query().options;
         let (start, end) = (piece.split.start_offset, piece.split.end_offset);
         let ranges = Ranges { start_offset: Some(start), end_offset: Some(end), ..Ranges::default() };
@@ -244,22 +253,24 @@ impl TaskReader {
             }
         }
         self.add_stats(scan.stats());
+        let lost_gap = scan.lost_gap().cloned();
         if rest.len() > MAX_RANGES || has_more_offsets {
             let whole = start..end;
-            return Ok(vec![whole]);
+            return Ok(AfterHeaders { ranges: vec![whole], lost_gap });
         }
         found.add(&of_headers);
-        Ok(rest)
+        Ok(AfterHeaders { ranges: rest, lost_gap })
     }
 
-    /// Adds the records of a piece, and returns the number of gaps that [`Progress::unexplained_gaps`] says. Their times are read only where they are needed: microseconds cannot hold every time.
+    /// Adds the records of a piece, and returns [`Progress::unexplained_gap`](crate::log::Progress::unexplained_gap). Their times are
+    /// read only where they are needed: microseconds cannot hold every time.
     fn aggregate_records(
         &mut self,
         piece: &Piece,
         log: &Log,
         has_times: bool,
         found: &mut Aggregated,
-    ) -> Result<u64> {
+    ) -> Result<Option<LostGap>> {
         let on_damage = match on_damage_of(self.query().options.mode) {
             // rows for damage are not aggregated
             OnDamage::Report => OnDamage::Skip,
@@ -283,6 +294,6 @@ impl TaskReader {
         }
         self.add_stats(progress.stats());
         self.report_damage(&progress, piece, log)?;
-        Ok(progress.unexplained_gaps())
+        Ok(progress.unexplained_gap())
     }
 }

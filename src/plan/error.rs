@@ -116,8 +116,7 @@ impl PlanError {
     /// An error of the core, with its code.
     pub(crate) fn of(error: Error) -> Self {
         let code = Code::of(&error);
-        let file =
-            error.file().and_then(Path::file_name).and_then(|name| SegmentFileName::parse(name.to_str()?));
+        let file = error.file().and_then(segment_file);
         let mut reason = error.to_string();
         if code == Code::CorruptBatch && file.as_ref().is_some_and(|file| file.kind == FileKind::Log) {
             reason += "; mode=DROPMALFORMED reads the rest";
@@ -137,6 +136,12 @@ impl PlanError {
     #[must_use]
     pub(crate) fn in_log(self, directory: &PartitionDirectory) -> Self {
         Self { topic: directory.topic.clone(), partition: directory.partition, ..self }
+    }
+
+    /// The same error in the segment of a file.
+    #[must_use]
+    pub(crate) fn in_file(self, file: &Path) -> Self {
+        Self { segment: segment_file(file).map(|file| file.base_offset), ..self }
     }
 
     /// The same error in a segment.
@@ -202,6 +207,11 @@ impl fmt::Display for PlanError {
         }
         write!(formatter, "{} | cordwood: {object}", self.sentence())
     }
+}
+
+/// The name of a file of a segment; `None` for another file.
+fn segment_file(file: &Path) -> Option<SegmentFileName> {
+    SegmentFileName::parse(file.file_name()?.to_str()?)
 }
 
 /// What ends a line in Python and in Java.

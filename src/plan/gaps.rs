@@ -10,9 +10,10 @@
 
 use std::ops::Range;
 
+use super::error::{Code, PlanError};
 use super::options::SourceOptions;
 use crate::Result;
-use crate::log::{Log, OffsetGap, Split};
+use crate::log::{Log, LostGap, OffsetGap};
 
 /// Whether offsets may be missing from a log because it is compacted.
 pub(crate) fn is_compacted(log: &Log, options: &SourceOptions) -> Result<bool> {
@@ -24,24 +25,21 @@ pub(crate) fn offsets_in_gaps(log: &Log, offsets: Range<i64>) -> Result<u64> {
     Ok(log.offset_gaps(offsets)?.iter().map(|gap| gap.end_offset.abs_diff(gap.start_offset)).sum())
 }
 
-/// Gaps within segments in words. `count`: those of the offsets of a split. (Of batches that are out of order, one split may have the
-/// gap, and another the damage, so that only a reader that stops at damage stops here.)
-pub(crate) fn within_segments(split: &Split, count: u64) -> String {
-    let Split { start_offset, end_offset, .. } = split;
-    format!(
-        "expected segments without gaps, as the log is not compacted, found {count} from offset {start_offset} to {end_offset} \
-         (exclusive)"
-    )
+/// The error for batches that were lost within a segment.
+pub(crate) fn within_segment(gap: &LostGap) -> PlanError {
+    let reason = format!("expected batches without a gap in a log that is not compacted, found {gap}");
+    PlanError { position: Some(gap.position), ..PlanError::new(Code::SegmentGone, reason) }.in_file(&gap.file)
 }
 
-/// A gap in words.
-pub(crate) fn in_words(gap: &OffsetGap) -> String {
+/// The error for offsets that are in no segment.
+pub(crate) fn between_segments(gap: &OffsetGap) -> PlanError {
     let OffsetGap { start_offset, end_offset, segment_base_offset, next_base_offset } = gap;
     let count = end_offset.abs_diff(*start_offset);
     let plural = if count == 1 { "" } else { "s" };
-    format!(
-        "{count} offset{plural}, {start_offset} to {}, missing between segment {segment_base_offset} and segment \
-         {next_base_offset}",
-        end_offset - 1
-    )
+    let last = end_offset - 1;
+    let reason = format!(
+        "expected segments without a gap in a log that is not compacted, found {count} offset{plural}, {start_offset} to {last}, \
+         missing between segment {segment_base_offset} and segment {next_base_offset}"
+    );
+    PlanError::new(Code::SegmentGone, reason).in_segment(*segment_base_offset)
 }

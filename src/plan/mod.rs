@@ -49,6 +49,7 @@ mod partition_offsets;
 mod piece;
 pub(crate) mod position;
 mod query;
+mod reading;
 mod restriction;
 mod schema;
 mod segment_row;

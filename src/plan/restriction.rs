@@ -3,6 +3,7 @@
 use super::bounds::Bounds;
 use super::directory::PartitionDirectory;
 use super::filter::Filter;
+use crate::log::RecordFilter;
 
 /// What remains of each partition: half-open ranges of offsets and times, and a choice of partitions. The default is everything.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -23,6 +24,17 @@ impl Restriction {
     /// Whether records of a partition can remain.
     pub(crate) fn includes(&self, directory: &PartitionDirectory) -> bool {
         self.of_directories.iter().all(|filter| filter.includes(directory))
+    }
+
+    /// The test of records by their offsets; `None` if all pass. A range has a record that is above the last offset of its batch at
+    /// that offset, and a filter of an engine has it where it is.
+    pub(crate) fn of_records(&self) -> Option<RecordFilter> {
+        let (start, end) = (self.start_offset, self.end_offset);
+        let accepts = move |offset: i64| {
+            start.is_none_or(|start| offset >= start) && end.is_none_or(|end| offset < end)
+        };
+        (start.is_some() || end.is_some())
+            .then(|| RecordFilter::by_offsets(move |offsets, _, _| accepts(offsets.offset)))
     }
 
     /// The part of a range that remains; empty if nothing does.

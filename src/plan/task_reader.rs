@@ -2,25 +2,23 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use arrow_array::{Array, RecordBatch};
 use arrow_schema::TimeUnit;
 
 use super::aggregates::{Aggregate, Aggregated};
 use super::context::Context;
 use super::error::{Code, PlanError, Result};
-use super::gaps::{in_words, is_compacted, within_segments};
+use super::gaps::{between_segments, is_compacted, within_segment};
 use super::options::{Mode, SourceOptions, Table};
 use super::piece::{Piece, Task};
 use super::query::Query;
-use super::schema::TableColumn;
+use super::reading::{Reading, is_own, task_batch};
 use super::segment_row::describe_segment;
-use super::shape::{TaskBatch, shaped};
+use super::shape::TaskBatch;
 use super::warning::Warning;
 use crate::arrow::{Column, Progress, Reader, ReaderOptions};
 use crate::error::Error;
-use crate::log::{DamagedRange, Log, OnDamage, Ranges, ScanOptions, ScanStats, Split};
+use crate::log::{DamagedRange, Log, LostGap, OnDamage, Ranges, ScanOptions, ScanStats, Split};
 
 /// Advice for a log that changed during a batch query.
 const PLAN_AGAIN: &str =
@@ -44,18 +42,6 @@ pub struct TaskReader {
     has_aggregated: bool,
     /// The statistics of the parts that were read.
     stats: ScanStats,
-}
-
-/// A part that is being read.
-struct Reading {
-    piece: Piece,
-    log: Log,
-    reader: Reader,
-    progress: Progress,
-    /// The number of rows so far that report damage.
-    damaged_rows: usize,
-    /// Parts of a record batch that are returned next.
-    ready: VecDeque<RecordBatch>,
 }
 
 impl TaskReader {
@@ -141,7 +127,7 @@ impl TaskReader {
     fn step(&mut self) -> Result<Option<TaskBatch>> {
         if let Some(reading) = &mut self.current {
             let piece = reading.piece.clone();
-            let read = read_batch(reading, &self.query.columns, self.limit);
+            let read = reading.next_batch(&self.query.columns, self.limit);
             return match read.map_err(|error| self.in_piece(error, &piece))? {
                 Some(batch) => Ok(Some(batch)),
                 None => self.finish_part().map(|()| Some(no_rows())),
@@ -175,8 +161,7 @@ impl TaskReader {
         let core_columns = self.query.core_columns();
         let (reader, progress) =
             self.scan(&piece, &log, core_columns, on_damage_of(self.query.options.mode))?;
-        self.current =
-            Some(Reading { piece, log, reader, progress, damaged_rows: 0, ready: VecDeque::new() });
+        self.current = Some(Reading::new(piece, log, reader, progress));
         Ok(None)
     }
 
@@ -226,6 +211,7 @@ impl TaskReader {
             max_bytes: number(max_batch_bytes),
             // rows for damage that another piece reports are read too
             limit: self.limit.filter(|_| on_damage != OnDamage::Report),
+            filter: self.query.restriction.of_records(),
             ..ReaderOptions::default()
         };
         let progress = Progress::default();
@@ -238,7 +224,7 @@ impl TaskReader {
         self.stats += progress.stats();
         self.report_damage(&progress, &piece, &log).map_err(|error| self.in_piece(error, &piece))?;
         // after the records, because damage is an error of the scan
-        self.check_gaps(&piece, &log, progress.unexplained_gaps())
+        self.check_gaps(&piece, &log, progress.unexplained_gap())
     }
 
     fn end_part(&mut self) {
@@ -266,13 +252,13 @@ impl TaskReader {
         Ok(())
     }
 
-    /// Reports gaps in the offsets, unless compaction may have removed them. `lost_gaps`: how many the scan found within segments.
-    pub(super) fn check_gaps(&mut self, piece: &Piece, log: &Log, lost_gaps: u64) -> Result<()> {
-        if lost_gaps > 0 && self.query.options.is_compacted != Some(true) {
-            let error = PlanError::new(Code::SegmentGone, within_segments(&piece.split, lost_gaps));
-            let error = error.in_log(&piece.directory);
+    /// Reports gaps in the offsets, unless compaction may have removed them. `lost`: the first that the scan found within a segment.
+    pub(super) fn check_gaps(&mut self, piece: &Piece, log: &Log, lost: Option<LostGap>) -> Result<()> {
+        if let Some(gap) = lost.filter(|_| self.query.options.is_compacted != Some(true)) {
+            let error = within_segment(&gap).in_log(&piece.directory);
             match self.query.options.mode {
                 Mode::FailFast => self.report_gap(error)?,
+                // of batches that are out of order, one split may have the gap, and another the damage
                 _ => self.context.warnings.push(Warning::of(&error, "")),
             }
         }
@@ -283,13 +269,7 @@ impl TaskReader {
             if is_compacted(log, options).map_err(|error| self.in_piece(error.into(), piece))? {
                 return Ok(());
             }
-            let found = in_words(&gap);
-            let reason =
-                format!("expected segments without a gap in a log that is not compacted, found {found}");
-            let error = PlanError::new(Code::SegmentGone, reason)
-                .in_log(&piece.directory)
-                .in_segment(gap.segment_base_offset);
-            self.report_gap(error)?;
+            self.report_gap(between_segments(&gap).in_log(&piece.directory))?;
         }
         Ok(())
     }
@@ -378,62 +358,6 @@ impl TaskReader {
     }
 }
 
-/// The next rows of a part, at most `limit`, without those that another part reports; `None` at its end.
-fn read_batch(
-    reading: &mut Reading,
-    columns: &[TableColumn],
-    limit: Option<usize>,
-) -> Result<Option<TaskBatch>> {
-    while reading.ready.is_empty() {
-        let Some(batch) = reading.reader.next_batch()? else { return Ok(None) };
-        reading.add(batch)?;
-    }
-    let first_rows = |batch: RecordBatch| match limit {
-        Some(limit) if limit < batch.num_rows() => batch.slice(0, limit),
-        _ => batch,
-    };
-    let batch = reading.ready.pop_front().map(first_rows);
-    batch.map(|batch| task_batch(&batch, columns, &reading.piece)).transpose()
-}
-
-impl Reading {
-    /// Adds a record batch to those that are returned: in parts, between the rows for damage that another piece reports.
-    fn add(&mut self, batch: RecordBatch) -> Result<()> {
-        let damage = batch.column_by_name("error").filter(|damage| damage.null_count() < batch.num_rows());
-        let Some(damage) = damage else {
-            self.ready.push_back(batch);
-            return Ok(());
-        };
-        // the n-th row with an error describes the n-th range
-        let ranges = self.progress.damaged_ranges();
-        let mut start = 0;
-        for row in (0..batch.num_rows()).filter(|row| damage.is_valid(*row)) {
-            let range = ranges.get(self.damaged_rows);
-            self.damaged_rows += 1;
-            if range.map_or(Ok(true), |range| is_own(range, &self.piece, &self.log))? {
-                continue;
-            }
-            if row > start {
-                self.ready.push_back(batch.slice(start, row - start));
-            }
-            start = row + 1;
-        }
-        if start < batch.num_rows() {
-            self.ready.push_back(batch.slice(start, batch.num_rows() - start));
-        }
-        Ok(())
-    }
-}
-
-fn task_batch(batch: &RecordBatch, columns: &[TableColumn], piece: &Piece) -> Result<TaskBatch> {
-    Ok(TaskBatch {
-        rows: batch.num_rows(),
-        columns: shaped(batch, columns)?,
-        topic: piece.directory.topic.as_deref().map(Arc::from),
-        partition: piece.directory.partition,
-    })
-}
-
 fn no_rows() -> TaskBatch {
     TaskBatch { rows: 0, columns: Vec::new(), topic: None, partition: None }
 }
@@ -444,38 +368,6 @@ pub(super) fn on_damage_of(mode: Mode) -> OnDamage {
         Mode::DropMalformed => OnDamage::Skip,
         Mode::Permissive => OnDamage::Report,
     }
-}
-
-/// Whether a piece reports a damaged range.
-///
-/// The piece before reports a range that starts in it. A torn tail is the end of the data: a broker may be writing it.
-fn is_own(damage: &DamagedRange, piece: &Piece, log: &Log) -> Result<bool> {
-    let start = piece.split.start_offset;
-    if damage.is_tail() {
-        return Ok(false);
-    }
-    if piece.is_first || damage.start_offset > start {
-        return Ok(true);
-    }
-    if damage.start_offset < start {
-        return Ok(false);
-    }
-    let is_same =
-        |other: &DamagedRange| (&other.file, other.start_position) == (&damage.file, damage.start_position);
-    Ok(!damage_before(start, log)?.iter().any(is_same))
-}
-
-/// The damaged ranges of a scan that ends at an offset.
-fn damage_before(offset: i64, log: &Log) -> Result<Vec<DamagedRange>> {
-    if offset <= log.log_start_offset() {
-        return Ok(Vec::new());
-    }
-    let ranges = Ranges { start_offset: Some(offset - 1), end_offset: Some(offset), ..Ranges::default() };
-    let mut scan = log.scan(ScanOptions { ranges, on_damage: OnDamage::Skip, ..ScanOptions::default() })?;
-    while scan.next_step()?.is_some() {
-        while scan.next_record()?.is_some() {}
-    }
-    Ok(scan.damaged_ranges().to_vec())
 }
 
 /// Compares the log with a plan, as the scan of a split does, without reading.

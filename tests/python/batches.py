@@ -1,4 +1,4 @@
-"""A small writer of magic 2 record batches, for generated logs.
+"""A small writer and a reader of magic 2 record batches, for generated logs.
 
 It shares no code with the library: layout, variable-length integers and CRC-32C are implemented here, and
 `test_batches.py` compares them with published vectors.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import gzip
 import struct
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 NONE, GZIP = 0, 1
@@ -152,6 +152,58 @@ def moved(raw: bytes, base_offset: int) -> bytes:
 def name(base: int, suffix: str = ".log") -> str:
     """The file name of a segment's base offset."""
     return f"{base:020d}{suffix}"
+
+
+def read_records(raw: bytes) -> Iterator[tuple[int, int, Rec]]:
+    """The offset, the timestamp type and the contents of each record of a segment; uncompressed, or with gzip."""
+    at = 0
+    while at < len(raw):
+        base_offset, length, _, magic, crc, attributes, _, base, largest, _, _, _, count = HEADER.unpack_from(raw, at)
+        end = at + 12 + length
+        assert magic == 2
+        assert attributes & 7 in (NONE, GZIP)
+        assert crc == crc32c(raw[at + 21 : end])
+        payload = raw[at + HEADER.size : end]
+        source = _Source(gzip.decompress(payload) if attributes & 7 == GZIP else payload)
+        type_ = 1 if attributes & LOG_APPEND_TIME else 0
+        for _ in range(count):
+            delta, rec = source.record(base)
+            yield base_offset + delta, type_, replace(rec, timestamp=largest) if type_ else rec
+        assert source.at == len(source.data)
+        at = end
+
+
+@dataclass
+class _Source:
+    data: bytes
+    at: int = 0
+
+    def number(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.data[self.at]
+            self.at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return (value >> 1) ^ -(value & 1)
+
+    def bytes(self) -> bytes | None:
+        length = self.number()
+        if length < 0:
+            return None
+        self.at += length
+        return self.data[self.at - length : self.at]
+
+    def record(self, base_timestamp: int) -> tuple[int, Rec]:
+        """The offset delta and the contents; no `offset_delta`, so that it equals what was given to `batch`."""
+        end = self.number() + self.at
+        self.at += 1
+        timestamp, delta = base_timestamp + self.number(), self.number()
+        key, value = self.bytes(), self.bytes()
+        headers = tuple((self.bytes() or b"", self.bytes()) for _ in range(self.number()))
+        assert self.at == end
+        return delta, Rec(value, key, timestamp, headers)
 
 
 def write_partition(path: Path, segments: Iterable[tuple[int, Sequence[bytes]]]) -> Path:

@@ -4,6 +4,9 @@
     register(spark)
     spark.read.format("cordwood").option("subscribe", "orders").load("/data")
 
+Each thread that reads or writes logs calls `register(spark)`, as the first one did: Spark looks for sinks in Python in
+the active session of the thread, and fails with `DATA_SOURCE_NOT_FOUND` in a thread that has none.
+
 It needs the extra `spark` (pyspark 4.2 or newer, pyarrow; pandas for the pandas UDFs) and a Java version that Spark
 supports. The data source in Java, whose file `jar()` names, needs Spark 4.0 or newer.
 
@@ -33,9 +36,9 @@ the first offset; in JSON -2 is the earliest and -1, of a stream, the latest |
 | `minPartitions` | number | | the minimum number of tasks |
 | `maxRecordsPerPartition` | number | | the maximum number of offsets of a task |
 | `maxPartitionBytes` | bytes | 128 MiB, or less | the size of a task; by default each core has one |
-| `maxOffsetsPerTrigger` | number | | the maximum number of offsets of a micro-batch |
-| `minOffsetsPerTrigger` | number | | the minimum number of offsets of a micro-batch |
-| `maxTriggerDelay` | duration | 15m | how long a micro-batch waits for the minimum |
+| `maxOffsetsPerTrigger` | number | | of a stream: the maximum number of offsets of a micro-batch |
+| `minOffsetsPerTrigger` | number | | of a stream: the minimum number of offsets of a micro-batch |
+| `maxTriggerDelay` | duration | 15m | of a stream: how long a micro-batch waits for the minimum |
 | `table` | records, batches, segments | records | of what the rows are; of a stream only records |
 | `columns` | names, with commas | those of Spark's Kafka source | the columns of records |
 | `includeHeaders` | true, false | false | whether the column `headers` is added |
@@ -54,7 +57,8 @@ A time is a number of milliseconds since the epoch, or a text: `2024-05-01T10:00
 `2024-05-01` (midnight UTC), `-2h`, `now`, `1714557600s`. `cordwood.times.FORMS` has all forms.
 
 Other options of Spark's Kafka source (`kafka.bootstrap.servers` and all others with that prefix, `groupIdPrefix`,
-`kafkaConsumer.pollTimeoutMs`, `fetchOffset.numRetries`, `fetchOffset.retryIntervalMs`) are ignored with a warning.
+`kafkaConsumer.pollTimeoutMs`, `fetchOffset.numRetries`, `fetchOffset.retryIntervalMs`) are ignored with a warning. So
+are the options of streams in a batch query, as in Spark's Kafka source.
 
 Writing: `df.write` and `df.writeStream`; with the source in Java, the format is `cordwood_sink`
 

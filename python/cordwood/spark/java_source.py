@@ -5,12 +5,14 @@ import logging
 import re
 import shutil
 import tempfile
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from cordwood._core import __version__
+from cordwood.spark.active_session import activate, is_remote
 from cordwood.spark.errors import parse
 from cordwood.spark.jar_file import jar
 
@@ -21,6 +23,8 @@ _LOGGER = logging.getLogger("cordwood")
 _VERSION = "SELECT java_method('io.cordwood.spark.LogDataSource', 'version') FROM VALUES (1)"
 
 _warned: set[str] = set()
+# the path of the jar that was added to an application
+_added: WeakKeyDictionary[object, str] = WeakKeyDictionary()
 
 
 def register(spark: SparkSession) -> None:
@@ -34,13 +38,15 @@ def register(spark: SparkSession) -> None:
     options, rows and error codes. The plan of a query tells which one reads: `explain()` prints `(JVM)` or `(Python)`.
 
     A session that was started with the jar (`spark.jars`, `--jars`) needs no registration. Each session of Spark
-    Connect needs one.
+    Connect needs one. So does each thread, but for the one that called this first: Spark looks for the classes of an
+    added jar, and for sinks in Python, only in what the thread has. The session is the thread's active one afterwards.
 
     Raises:
         SparkLogError: the driver cannot load the native library of the jar. The session cannot use the source in Python
             from then on.
     """
     failures = (PySparkException, Py4JJavaError)
+    activate(spark)
     _register_sink(spark)
     try:
         _add(spark, jar())
@@ -56,23 +62,23 @@ def register(spark: SparkSession) -> None:
 
 
 def _add(spark: SparkSession, path: str) -> None:
-    if _is_remote(spark):
+    if is_remote(spark):
         spark.addArtifacts(path)
         return
-    if any(name.endswith("/cordwood-spark.jar") for (name,) in spark.sql("LIST JARS").collect()):
-        return
-    # Spark escapes other characters twice, and finds no file
-    if re.search(r"[\s#%?]", path):
-        directory = tempfile.mkdtemp()
-        atexit.register(shutil.rmtree, directory, ignore_errors=True)
-        path = shutil.copy(path, f"{directory}/cordwood-spark.jar")
-    quoted = path.replace("\\", "\\\\").replace("'", "\\'")
+    application = spark.sparkContext
+    if application not in _added:
+        if any(name.endswith("/cordwood-spark.jar") for (name,) in spark.sql("LIST JARS").collect()):
+            # since the start: all threads have it
+            return
+        # Spark escapes other characters twice, and finds no file
+        if re.search(r"[\s#%?]", path):
+            directory = tempfile.mkdtemp()
+            atexit.register(shutil.rmtree, directory, ignore_errors=True)
+            path = shutil.copy(path, f"{directory}/cordwood-spark.jar")
+        _added[application] = path
+    quoted = _added[application].replace("\\", "\\\\").replace("'", "\\'")
+    # also if the application has it: this thread finds its classes only afterwards
     spark.sql(f"ADD JAR '{quoted}'")
-
-
-def _is_remote(spark: SparkSession) -> bool:
-    """Whether it is a session of Spark Connect, whose modules need packages that Spark itself does not."""
-    return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 def _register_sink(spark: SparkSession) -> None:

@@ -6,6 +6,7 @@ mod cursor;
 mod damage;
 mod damaged_range;
 mod filter;
+mod lost_gap;
 mod options;
 mod progress;
 mod ranges;
@@ -21,6 +22,7 @@ use cursor::Cursor;
 use damage::damaged_rest;
 pub use damaged_range::DamagedRange;
 use filter::Filter;
+pub(crate) use lost_gap::LostGap;
 pub use options::{OnDamage, ScanOptions, ScanStep};
 pub(crate) use progress::Counted;
 pub use progress::Progress;
@@ -28,7 +30,6 @@ pub use ranges::Ranges;
 pub use stats::ScanStats;
 use uncommitted::Uncommitted;
 
-use super::continuity::warn_of_gap_within;
 use super::{Log, Outcome, RecordFilter, RecordOffsets};
 use crate::error::Result;
 use crate::record::{Payload, RecordRef, Records};
@@ -46,6 +47,8 @@ pub struct Scan {
     buffer: Arc<Vec<u8>>,
     damaged_ranges: Vec<DamagedRange>,
     stats: ScanStats,
+    /// The first of [`ScanStats::lost_gaps`].
+    lost_gap: Option<LostGap>,
     /// For a scan that may return records which a committed reader may not see.
     uncommitted: Option<Uncommitted>,
     /// The offset of the first record returned from the current batch.
@@ -95,6 +98,7 @@ impl Log {
             buffer: Arc::default(),
             damaged_ranges: Vec::new(),
             stats: ScanStats::default(),
+            lost_gap: None,
             uncommitted: is_uncommitted.then(Uncommitted::default),
             first_returned: None,
             left_out: 0,
@@ -156,6 +160,12 @@ impl Scan {
     /// The statistics so far.
     pub fn stats(&self) -> ScanStats {
         self.stats
+    }
+
+    /// The first of [`ScanStats::lost_gaps`].
+    #[cfg(feature = "plan")]
+    pub(crate) fn lost_gap(&self) -> Option<&LostGap> {
+        self.lost_gap.as_ref()
     }
 
     /// The first offset returned so far that belongs to a transaction that was aborted, or has not ended: a committed
@@ -398,8 +408,12 @@ impl Scan {
             .last()
             .is_some_and(|damaged| damaged.end_position == batch.position && damaged.file == segment.path());
         if !is_after_damage && segment.has_gap_before(batch, Some(before)) && !self.log.is_compacted()? {
-            warn_of_gap_within(segment, start, batch);
+            let gap = LostGap::before(batch, segment, start);
+            segment.warn(&format!(
+                "{gap}: unless the log is compacted, batches were lost. `verify` finds what else is wrong"
+            ));
             self.stats.lost_gaps += 1;
+            self.lost_gap.get_or_insert(gap);
         }
         Ok(())
     }

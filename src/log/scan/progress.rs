@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{DamagedRange, Scan, ScanStats, Uncommitted};
+use super::{DamagedRange, LostGap, Scan, ScanStats, Uncommitted};
 use crate::error::Result;
 use crate::log::Log;
 
@@ -15,6 +15,8 @@ pub struct Progress(Arc<Mutex<State>>);
 struct State {
     damaged_ranges: Vec<DamagedRange>,
     stats: ScanStats,
+    /// The first of [`ScanStats::lost_gaps`].
+    lost_gap: Option<LostGap>,
     /// The parts with records of transactions that are not known to be committed, in order.
     uncommitted: Vec<(Log, Uncommitted)>,
 }
@@ -46,11 +48,11 @@ impl Progress {
         self.lock().stats
     }
 
-    /// The number of gaps within segments that nothing explains: none if damaged ranges were skipped, which explain missing offsets.
+    /// The first gap within a segment that nothing explains: none if damaged ranges were skipped, which explain missing offsets.
     #[cfg(feature = "plan")]
-    pub(crate) fn unexplained_gaps(&self) -> u64 {
+    pub(crate) fn unexplained_gap(&self) -> Option<LostGap> {
         let progress = self.lock();
-        if progress.damaged_ranges.is_empty() { progress.stats.lost_gaps } else { 0 }
+        progress.lost_gap.clone().filter(|_| progress.damaged_ranges.is_empty())
     }
 
     /// The partition directory and the first returned offset of a transaction that was aborted or has not ended; see
@@ -78,6 +80,9 @@ impl Progress {
         let (ranges, stats) = (scan.damaged_ranges(), scan.stats());
         progress.damaged_ranges.extend_from_slice(ranges.get(counted.damaged_ranges..).unwrap_or_default());
         progress.stats += stats - counted.stats;
+        if progress.lost_gap.is_none() {
+            progress.lost_gap.clone_from(&scan.lost_gap);
+        }
         (counted.damaged_ranges, counted.stats) = (ranges.len(), stats);
         let index = *counted.index.get_or_insert(progress.uncommitted.len());
         progress.uncommitted.truncate(index);
@@ -114,6 +119,7 @@ impl Progress {
         let mut progress = self.lock();
         progress.damaged_ranges.extend(other.damaged_ranges);
         progress.stats += other.stats;
+        progress.lost_gap = progress.lost_gap.take().or(other.lost_gap);
         progress.uncommitted.extend(other.uncommitted);
     }
 }

@@ -7,12 +7,15 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from batches import GZIP, LOG_APPEND_TIME, Rec, batch, name, read_records, write_partition
 
 import cordwood as cw
 from cordwood.spark import jobs
@@ -97,6 +100,75 @@ def test_what_was_exported_is_imported_in_its_order(spark: Any, root: Path) -> N
         return [(one.key, one.value, one.timestamp, tuple(one.headers)) for one in cw.Log(path).records()]
 
     assert contents(root / "data" / "orders-0") == contents(PLAIN.path)
+
+
+# keys, values, headers and times as a log may have them; headers with one name twice, with null, and without a name
+RECORDS = [
+    Rec(b"v", b"k", 1_700_000_000_000, ((b"a", b"1"),)),
+    Rec(None, b"", 1_699_999_999_999, ((b"a", None), (b"b", b""), (b"a", b"2"), (b"a", None))),
+    Rec(b"", None, -1, ((b"", b"\xff\x00"), ("é".encode(), None))),
+    Rec(b"\xff\xfe", b"\x00", 0),
+]
+
+
+def test_an_export_and_an_import_keep_every_column_of_a_record(spark: Any, root: Path) -> None:
+    """Offsets begin at 0 again, and a writer gives no record the time of the append that another log had."""
+    late = [Rec(b"late", headers=((b"h", b"x"),), timestamp=1_700_000_001_000)]
+    built = [batch(7, RECORDS), batch(11, RECORDS, codec=GZIP), batch(15, late, attributes=LOG_APPEND_TIME)]
+    write_partition(root / "given" / "orders-3", [(7, built)])
+    given = [*RECORDS, *RECORDS, *late]
+    jobs.export(spark, root / "given", root / "out")
+    table = ds.dataset(root / "out", format="parquet", partitioning="hive").to_table().sort_by("offset")
+    rows = [
+        (
+            row["offset"],
+            row["timestampType"],
+            Rec(
+                row["value"],
+                row["key"],
+                unix_millis(row["timestamp"]),
+                tuple((one["key"].encode(), one["value"]) for one in row["headers"] or ()),
+            ),
+        )
+        for row in table.to_pylist()
+    ]
+    raw = (root / "given" / "orders-3" / name(7)).read_bytes()
+    assert rows == list(read_records(raw)) == list(zip(range(7, 16), [0] * 8 + [1], given, strict=True))
+
+    jobs.import_parquet(spark, root / "out", root / "data", dry_run=False)
+    raw = (root / "data" / "orders-3" / name(0)).read_bytes()
+    assert list(read_records(raw)) == [(offset, 0, record) for offset, record in enumerate(given)]
+
+
+@pytest.mark.parametrize("option", [{"includeHeaders": False}, {"columns": "value"}], ids=str)
+def test_an_export_has_the_headers_unless_an_option_leaves_them_out(
+    spark: Any, root: Path, option: dict[str, Any]
+) -> None:
+    write_partition(root / "given" / "orders-0", [(0, [batch(0, RECORDS)])])
+    jobs.export(spark, root / "given", root / "all")
+    jobs.export(spark, root / "given", root / "some", **option)
+    names = [ds.dataset(root / folder, format="parquet").schema.names for folder in ("all", "some")]
+    assert ["headers" in found for found in names] == [True, False]
+
+
+def test_damage_of_an_export_is_not_imported(spark: Any, root: Path) -> None:
+    built = [bytearray(batch(4 * n, RECORDS)) for n in range(3)]
+    built[1][-1] ^= 1
+    write_partition(root / "given" / "orders-0", [(0, [bytes(one) for one in built])])
+    done = jobs.export(spark, root / "given", root / "out", mode="PERMISSIVE")
+    assert done.rows == 9
+    jobs.import_parquet(spark, root / "out", root / "data", dry_run=False)
+    raw = (root / "data" / "orders-0" / name(0)).read_bytes()
+    assert [record for _, _, record in read_records(raw)] == 2 * RECORDS
+    # a column of this name that means something else is only ignored
+    (root / "other").mkdir()
+    pq.write_table(pa.table({"value": ["a", "b"], "_error": [None, "none"]}), root / "other" / "1.parquet")
+    jobs.import_parquet(spark, root / "other", root / "data", topic="others", dry_run=False)
+    assert texts(root / "data" / "others-0") == ["a", "b"]
+
+
+def unix_millis(when: datetime) -> int:
+    return (when - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
 @pytest.mark.parametrize("topic", [None, "copied"])

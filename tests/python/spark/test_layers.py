@@ -14,6 +14,7 @@ ORDER = [
     "arrow_scalars",
     "workers",
     "jar_file",
+    "active_session",
     "schema",
     "batch",
     "stream",

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 import cordwood as cw
 from cordwood._core import _SourceOptions
+from cordwood.spark import errors
 from spark.changes import aged
 from spark.reading import offsets, plan, read, refuses
 from spark.streaming import EARLIEST, Engine, flat, grow, rows_of
@@ -67,6 +68,26 @@ def test_a_sealed_segment_that_was_cut_between_two_batches_is_data_loss(copied: 
         "CORDWOOD_SEGMENT_GONE", "orders-0 segment 400:", "to 806, missing between segment 400 and segment 807"
     ):
         read(path, **split)
+
+
+@pytest.mark.parametrize("split", SPLITS, ids=str)
+def test_the_place_of_a_batch_that_is_missing_within_a_segment_is_named(copied: Any, split: dict[str, Any]) -> None:
+    path = copied(PLAIN.path)
+    batches = [b for b in corpus.batches(PLAIN) if b["segment"] == 400]
+    remove(path, 400)
+    raw = (PLAIN.path / name(400)).read_bytes()
+    gone, position = batches[3], batches[3]["position"]
+    (path / name(400)).write_bytes(raw[:position] + raw[batches[4]["position"] :])
+    first, last = gone["baseOffset"], gone["lastOffset"]
+    place = f"orders-0 segment 400 position {position}:"
+    told = f"{path / name(400)}: offsets {first} to {last} are missing before position {position}; failOnDataLoss=false"
+    with refuses("CORDWOOD_SEGMENT_GONE", place, told) as raised:
+        read(path, **split)
+    error = errors.parse(raised.value)
+    assert error is not None
+    assert (error.topic, error.partition, error.segment, error.position) == ("orders", 0, 400, position)
+    there = [offset for offset in range(1500) if not first <= offset <= last]
+    assert offsets(path, failOnDataLoss=False, **split) == there
 
 
 @pytest.mark.parametrize("table", ["records", "batches"])

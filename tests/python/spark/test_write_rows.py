@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+import re
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +16,8 @@ from pyspark.sql.types import DoubleType, LongType, StructField, StructType, Tim
 
 import cordwood as cw
 from cordwood._core import _partitions_of_keys
+from cordwood.spark.errors import parse
+from cordwood.spark.write import staging
 from cordwood.spark.write.rows import check_columns
 from spark.reading import refuses
 from spark.writing import Sink, all_texts, arrow, columns, header, records, task, texts, values
@@ -113,6 +118,23 @@ def test_a_write_does_not_change_the_number_of_partitions_of_a_topic(root: Path,
     # the explicit way that the error names
     Sink(root / "orders-3", "value").run(values("b"))
     Sink(root, topic="orders", numPartitions=4).run(values("c"))
+
+
+@pytest.mark.parametrize("wanted", [3, 7])
+def test_the_advice_for_a_partition_that_a_topic_does_not_have_is_followed(root: Path, wanted: int) -> None:
+    Sink(root, topic="orders", numPartitions=3).run(values("a"))
+    rows = values("b", partition=wanted)
+    sink = Sink(root, "value", "partition", topic="orders")
+    with refuses("CORDWOOD_BAD_OPTION", "column partition", f"found {wanted}") as raised:
+        sink.run(rows)
+    named = [int(number) for number in re.findall(rf"{re.escape(str(root))}/orders-([0-9]+)", str(raised.value))]
+    for number in range(min(named), max(named) + 1):
+        Sink(root / f"orders-{number}", "value").run(values(f"added {number}"))
+    Sink(root, "value", "partition", topic="orders").run(rows)
+    assert texts(root / f"orders-{wanted}") == [f"added {wanted}", "b"]
+    # rows whose partition is chosen by the key are still written
+    Sink(root, topic="orders").run(values("c"))
+    assert all_texts(root) == Counter(["a", "b", "c", *(f"added {number}" for number in range(3, wanted + 1))])
 
 
 def test_two_first_writes_may_create_a_topic_at_the_same_time(root: Path) -> None:
@@ -289,6 +311,41 @@ def test_a_row_that_is_no_record_fails_its_task(
     with refuses(code):
         Sink(root, "key", "value", "timestamp", topic="orders", **settings).run([given])
     assert not list(root.rglob("*.log"))
+
+
+@pytest.mark.parametrize(
+    ("row", "code", "options"),
+    [
+        ({"value": b"x" * 5000}, "CORDWOOD_INVALID_RECORD", ["kafka.max.message.bytes"]),
+        (
+            {"timestamp": datetime(2999, 1, 1, tzinfo=UTC)},
+            "CORDWOOD_INVALID_RECORD",
+            ["kafka.message.timestamp.before.max.ms", "kafka.message.timestamp.after.max.ms"],
+        ),
+        ({"timestamp": datetime(1960, 1, 1, tzinfo=UTC)}, "CORDWOOD_BAD_OPTION", ["timestamp"]),
+    ],
+    ids=["too large", "too late", "before 1970"],
+)
+def test_a_refused_row_is_named_with_the_option_of_its_limit(
+    root: Path, row: dict[str, Any], code: str, options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = random.Random(7)
+    # each batch is written, or all of them together
+    for count, buffer_bytes in itertools.product((1, 2, 3, 50), (1, 1 << 20)):
+        monkeypatch.setattr(staging, "_BUFFER_BYTES", buffer_bytes)
+        wrong = sorted(draw.sample(range(count), min(count, draw.choice((1, 2)))))
+        good = {"value": b"v", "timestamp": datetime(2024, 1, 1, tzinfo=UTC)}
+        rows = [{**good, **(row if number in wrong else {}), "partition": 1} for number in range(count)]
+        # the rows of the other partition do not count
+        rows = [one for pair in zip(rows, [{**good, "partition": 0}] * count, strict=True) for one in pair]
+        batches = [rows[start : start + 7] for start in range(0, len(rows), 7)]
+        named = {"topic": "orders", "numPartitions": 2, "kafka__max__message__bytes": 1000}
+        sink = Sink(root, "value", "timestamp", "partition", **named)
+        with refuses(code, f"row {wrong[0]} (from 0) of the task's rows", *options) as raised:
+            sink.stage(0, *batches)
+        found = parse(raised.value)
+        assert found is not None
+        assert (found.topic, found.partition) == ("orders", 1)
 
 
 def test_large_types_are_written(root: Path) -> None:

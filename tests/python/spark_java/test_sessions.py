@@ -91,6 +91,11 @@ def test_a_second_registration_changes_nothing(registered: Results) -> None:
     assert registered["without the jar, registered before"] == ["JVM", COUNT]
 
 
+def test_a_thread_that_calls_register_reads_and_writes(registered: Results) -> None:
+    assert registered["thread"] == ["JVM", COUNT, 3]
+    assert registered["all warnings"] == registered["warnings"]
+
+
 def test_new_sessions_of_the_application_have_the_source(registered: Results) -> None:
     assert registered["new session"] == ["JVM", COUNT]
     assert registered["registered in a new session"] == ["JVM", COUNT]

@@ -227,6 +227,9 @@ def export(  # noqa: PLR0913, PLR0917
     The offsets are those of the first start. Repeating a finished export only checks its files. The rows are those from
     the first record at or after --since to the first at or after --until (exclusive), in the log's order.
 
+    The columns are key, value, topic, partition, offset, timestamp, timestampType and headers, which an import writes
+    again (--option includeHeaders=false leaves the headers out).
+
     \b
     python -m cordwood.spark export /mnt/snapshot /lake/orders --option subscribe=orders
     python -m cordwood.spark export /mnt/snapshot /lake/orders --since 2024-05-01T10:00Z --until 2024-05-01T12:00Z
@@ -234,7 +237,7 @@ def export(  # noqa: PLR0913, PLR0917
     python -m cordwood.spark export /mnt/broken /lake/rest --option mode=DROPMALFORMED
     """  # noqa: D301
     options = _options(option, since, until)
-    with _session("export", master) as spark, ExportWatch() as watch:
+    with _session("export", master) as spark, ExportWatch(spark) as watch:
         try:
             done = jobs.export(
                 spark, path, output, compression=compression, step_bytes=step_bytes, progress=watch, **options
@@ -296,7 +299,7 @@ def import_(  # noqa: PLR0913, PLR0917
     columns = _pairs("--column", column, "value=to_json(struct(*))")
     if topic is not None:
         options["topic"] = topic
-    with _session("import", master) as spark, ExportWatch() as watch:
+    with _session("import", master) as spark, ExportWatch(spark) as watch:
         try:
             done = jobs.import_parquet(
                 spark, source, path, columns=columns, step_bytes=step_bytes, dry_run=not yes, progress=watch, **options

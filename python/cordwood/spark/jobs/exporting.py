@@ -81,14 +81,15 @@ def export(  # noqa: PLR0913  (options, by name)
     `topic=*/date=*/*.parquet`. *step_bytes*: bytes of the log per step; by default 1 GiB per core. *progress* is called
     at the start and after each step. *options*: those of the source; `failOnDataLoss=false` and `mode=DROPMALFORMED`
     may be added at a later start, for the remaining steps, after retention or damage stopped the export. The columns
-    `topic`, `partition`, `offset` and `timestamp` are always written. Records without a timestamp have the date
+    are those of the source and `headers`, unless `includeHeaders=False` or `columns` leaves them out; `topic`,
+    `partition`, `offset` and `timestamp` are always written. Records without a timestamp have the date
     `__HIVE_DEFAULT_PARTITION__`, which readers show as null.
 
     *Errors*: `ExportError` for an output that is in use or was begun with other arguments, and for counts that differ;
     `OutputError`, which is also a `ConfigError`, for an output that belongs to another program or to Kafka, or is not a
     path; whatever the source raises.
     """
-    given = checked(path, options)
+    given = _with_headers(checked(path, options), options)
     if given.table != "records":
         raise ConfigError(
             f"table={given.table}: expected records, because only records are exported (write other tables with Spark)"
@@ -115,6 +116,13 @@ def export(  # noqa: PLR0913  (options, by name)
             return {(row.topic, row.partition): row.records for row in rows}
 
         return carry_out(journal, plan, write, count, progress or _silent)
+
+
+def _with_headers(given: _SourceOptions, options: Mapping[str, Option]) -> _SourceOptions:
+    """Add the headers of records, unless the options choose the columns: without them an import is no copy."""
+    if any(name.lower() in {"includeheaders", "columns"} for name in options):
+        return given
+    return given.replaced({"includeHeaders": "true"})
 
 
 def _planned(spark: SparkSession, options: _SourceOptions, step_bytes: int | None) -> Plan:

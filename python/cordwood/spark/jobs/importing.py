@@ -12,9 +12,11 @@ from pathlib import Path
 from pyarrow import ArrowInvalid, parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
+from pyspark.sql.types import DataType, StructType
 
 from cordwood import Log, LogWriter
 from cordwood._core import _is_topic, _local_path
+from cordwood.spark.active_session import activate
 from cordwood.spark.jobs.errors import ImportRowsError
 from cordwood.spark.jobs.export_run import Progress
 from cordwood.spark.jobs.reading import Option, Paths, parallelism, texts
@@ -28,6 +30,8 @@ __all__ = ["Import", "import_parquet"]
 
 _STEP_BYTES_A_CORE = 256 << 20
 _AT_ONCE = 8
+# null in records; of an export with mode=PERMISSIVE
+_DAMAGE = "_error"
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,8 @@ def import_parquet(  # noqa: PLR0913  (options, by name)
     *source*: a Parquet file, a directory of them, or several. The columns `key`, `value`, `topic`, `partition`,
     `timestamp` and `headers` make a record, as with `df.write.format("cordwood")`; *columns* are SQL expressions by the
     name of such a column, over the columns of the files: `{"value": "to_json(struct(*))"}`. Other columns are ignored.
+    The records have the time of the column as `CreateTime`, or that of the append if the topic has the setting
+    `message.timestamp.type=LogAppendTime`. The rows for damage of an export with `mode=PERMISSIVE` are left out.
     *path* and *options* are those of a write, such as `topic="orders"`; a new topic has the partitions that its rows
     name, or `numPartitions`. With *dry_run* nothing is written.
 
@@ -128,6 +134,7 @@ def import_parquet(  # noqa: PLR0913  (options, by name)
     if done == 0 and "partition" in used and checked.partitions is None and checked.partition is None:
         _create_topics(frame, checked)
     spark.dataSource.register(SinkDataSource)
+    activate(spark)
     report = _reports(steps, done, progress)
     report(done)
     for number in range(done, len(steps)):
@@ -192,7 +199,14 @@ def _frame(
     # directories have values of inferred types: a topic may look like a number
     if "topic" in frame.columns:
         frame = frame.withColumn("topic", F.col("topic").cast("string"))
+    if _DAMAGE in frame.columns and _is_of_damage(frame.schema[_DAMAGE].dataType):
+        frame = frame.where(F.col(_DAMAGE).isNull())
     return frame.withColumns({name: F.expr(expression) for name, expression in (columns or {}).items()})
+
+
+def _is_of_damage(kind: DataType) -> bool:
+    """Whether a column describes damage, as that of an export does, and is no other column of this name."""
+    return isinstance(kind, StructType) and {"file", "startPosition", "endPosition"} <= set(kind.fieldNames())
 
 
 def _order(frame: DataFrame) -> list[str]:

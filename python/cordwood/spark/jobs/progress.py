@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Self
 
 from pyspark.errors import PySparkException
@@ -38,14 +39,15 @@ class _Watch:
             )
             self._task = self._bar.add_task("")
         self._start = self._last_line = time.monotonic()
+        self._last_text = ""
         self._shown = False
 
     def show(self, text: str, done: float, whole: float) -> None:
-        """Show the progress."""
+        """Show the progress. A line is not repeated."""
         now = time.monotonic()
         if self._bar is None:
-            if now - self._last_line >= _LINE_SECONDS:
-                self._last_line = now
+            if now - self._last_line >= _LINE_SECONDS and text != self._last_text:
+                self._last_line, self._last_text = now, text
                 say(text)
             return
         self._bar.update(self._task, description=text, completed=done, total=whole or None)
@@ -59,8 +61,33 @@ class _Watch:
             self._bar.stop()
 
 
+@dataclass(frozen=True)
+class _Tasks:
+    """The tasks of the jobs that run."""
+
+    done: int
+    total: int
+
+
+def _tasks_of(spark: SparkSession) -> _Tasks | None:
+    """Count the tasks of the jobs that run; `None` if none runs, or with Spark Connect, which does not tell."""
+    try:
+        tracker = spark.sparkContext.statusTracker()
+    except PySparkException:
+        return None
+    jobs = [job for number in tracker.getActiveJobsIds() if (job := tracker.getJobInfo(number)) is not None]
+    stages = [stage for job in jobs for number in job.stageIds if (stage := tracker.getStageInfo(number)) is not None]
+    if not stages:
+        return None
+    return _Tasks(sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages))
+
+
 class ExportWatch:
     """Shows the `Progress` of an export. It is a context manager, and is called with each new progress."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        """Watch the tasks of a session, too."""
+        self._spark = spark
 
     def __enter__(self) -> Self:
         """Start the thread that refreshes the display."""
@@ -86,17 +113,23 @@ class ExportWatch:
         while not self._over.wait(_REFRESH_SECONDS):
             last = self._last
             if last is not None:
-                self._watch.show(_in_words(last), last.size_done, last.size)
+                self._watch.show(_in_words(last, _tasks_of(self._spark)), last.size_done, last.size)
 
 
-def _in_words(progress: Progress) -> str:
+def _in_words(progress: Progress, tasks: _Tasks | None) -> str:
     """Format progress for a message.
 
-    >>> _in_words(Progress(3, 40, 3 << 30, 40 << 30, 12_345_678, float(210 << 20)))
-    'step 4 of 40, 12,345,678 rows, 210.0 MiB/s, 3 min left'
+    >>> _in_words(Progress(3, 40, 3 << 30, 40 << 30, 12_345_678, float(210 << 20)), _Tasks(7, 64))
+    'step 4 of 40, 7 of 64 tasks, 12,345,678 rows so far, 210.0 MiB/s, 3 min left'
+    >>> _in_words(Progress(0, 1, 0, 1 << 30, 0, 0.0), _Tasks(1, 8))
+    'step 1 of 1, 1 of 8 tasks'
     """
     step = min(progress.steps_done + 1, progress.steps)
-    parts = [f"step {step} of {progress.steps}", f"{progress.rows:,} rows"]
+    parts = [f"step {step} of {progress.steps}"]
+    if tasks is not None:
+        parts.append(f"{tasks.done} of {tasks.total} tasks")
+    if progress.steps_done:
+        parts.append(f"{progress.rows:,} rows so far")
     left = progress.seconds_left
     if left is not None:
         parts += [f"{bytes_in_words(int(progress.bytes_per_second))}/s", f"{_duration(left)} left"]
@@ -117,17 +150,9 @@ def tasks_watched(spark: SparkSession) -> Iterator[None]:
 
     def look() -> None:
         while not over.wait(_REFRESH_SECONDS):
-            try:
-                tracker = spark.sparkContext.statusTracker()
-            except PySparkException:
-                # Spark Connect has none
-                return
-            jobs = [job for number in tracker.getActiveJobsIds() if (job := tracker.getJobInfo(number)) is not None]
-            stages = [
-                stage for job in jobs for number in job.stageIds if (stage := tracker.getStageInfo(number)) is not None
-            ]
-            done, tasks = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
-            watch.show(f"{done} of {tasks} tasks", done, tasks)
+            tasks = _tasks_of(spark)
+            if tasks is not None:
+                watch.show(f"{tasks.done} of {tasks.total} tasks", tasks.done, tasks.total)
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()

@@ -155,12 +155,17 @@ class RowLayout:
             advice = "give the option numPartitions, or drop the column, so that the keys choose the partitions"
             return f"expected 0, because the new topic {topic} gets 1 partition, {found}; {advice}"
         there = ", ".join(map(str, existing))
-        if len(existing) > 1 and existing == tuple(range(len(existing))):
+        are_all = existing == tuple(range(len(existing)))
+        if len(existing) > 1 and are_all:
             there = f"0 to {len(existing) - 1}"
         noun = "partition" if len(existing) == 1 else "partitions"
         advice = f"to add a partition to the topic, write to its path first: {self.options.directory(topic, number)}"
         if number < 0:
             advice = "leave it null to choose the partition by the key"
+        elif are_all and number > len(existing):
+            # alone it would leave gaps, and then no partition can be chosen by a key
+            first, last = self.options.directory(topic, len(existing)), self.options.directory(topic, number)
+            advice = f"to add partitions to the topic, write to the path of each first, from {first} to {last}"
         return f"expected {there}, because the topic {topic} has {len(existing)} {noun} here, {found}; {advice}"
 
 

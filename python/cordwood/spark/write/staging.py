@@ -14,6 +14,7 @@ import pyarrow as pa
 from cordwood import Log, LogConfig, LogWriter, TimestampType
 from cordwood.spark.write.journal import Journal
 from cordwood.spark.write.options import TopicConfigs
+from cordwood.spark.write.refused_row import REFUSALS, refusal
 
 __all__ = ["LogBatches", "Run", "Staged", "StagingLog"]
 
@@ -96,7 +97,12 @@ class StagingLog:
                 self._logs[config] = _Log(place, LogWriter(place, config=config, flush="none"))
             # one record batch, because each becomes at least one batch of the log
             log = self._logs[config]
-            appended = log.writer.append_arrow(pa.Table.from_batches(rows).combine_chunks())
+            table = pa.Table.from_batches(rows).combine_chunks()
+            try:
+                appended = log.writer.append_arrow(table)
+            except REFUSALS as error:
+                before = log.rows_of(topic, partition)
+                raise refusal(error, log.writer, table, topic=topic, partition=partition, first_row=before) from error
             log.runs.append(Run(topic, partition, appended.first_offset, appended.last_offset + 1))
         self._buffer.clear()
         self._buffered = 0
@@ -109,6 +115,11 @@ class _Log:
     place: Path
     writer: LogWriter
     runs: list[Run] = field(default_factory=list)
+
+    def rows_of(self, topic: str, partition: int) -> int:
+        """Count the rows so far for a partition."""
+        own = (run for run in self.runs if (run.topic, run.partition) == (topic, partition))
+        return sum(run.end_offset - run.start_offset for run in own)
 
     def finish(self, root: Path) -> Staged:
         self.writer.close()

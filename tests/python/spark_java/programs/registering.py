@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import sys
+import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -52,6 +54,18 @@ def with_other_jar(spark: SparkSession, data: str, jar: str) -> list[Any]:
     return registered(spark, data)
 
 
+def in_a_thread(action: Callable[[], Any]) -> Any:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(action).result()
+
+
+def written(spark: SparkSession, folder: str) -> int:
+    """The number of records that a write has appended."""
+    rows = spark.range(3).selectExpr("CAST(id AS STRING) AS value")
+    rows.write.format("cordwood_sink").mode("append").options(topic="t").save(folder)
+    return load(spark, folder).count()
+
+
 def code(action: Callable[[], object]) -> list[Any] | None:
     """The code and the place of the error that the action raises."""
     try:
@@ -76,6 +90,8 @@ def main(data: str, damaged: str, other_jar: str) -> None:
     step("warnings", lambda: collector.messages)
     step("after Python", lambda: registered(spark, data))
     step("twice", lambda: registered(spark, data, times=2))
+    with tempfile.TemporaryDirectory() as folder:
+        step("thread", lambda: in_a_thread(lambda: [*registered(spark, data), written(spark, folder)]))
     step("new session", lambda: used(spark.newSession(), data))
     other = spark.newSession()
     step("registered in a new session", lambda: registered(other, data))
@@ -85,6 +101,7 @@ def main(data: str, damaged: str, other_jar: str) -> None:
     step("damaged", lambda: code(lambda: load(other, damaged).select("value").collect()))
     step("damaged stream", lambda: code(lambda: streamed(other, damaged, "damaged")))
     step("afterwards", lambda: used(other, data))
+    step("all warnings", lambda: collector.messages)
 
 
 if __name__ == "__main__":
