@@ -135,6 +135,11 @@ impl Records {
         self.out_of_place
     }
 
+    /// Leaves out records up to an offset, which were read from a batch before this one.
+    pub(crate) fn leave_out_up_to(&mut self, offset: i64) {
+        self.previous = self.previous.max(offset);
+    }
+
     /// Makes a record out of place an error, for a batch whose checksum was not verified: a flipped bit must not leave out a record.
     pub(crate) fn refuse_out_of_place(&mut self) {
         self.on_out_of_place = OnOutOfPlace::Refuse;

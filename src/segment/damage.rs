@@ -75,13 +75,17 @@ pub(super) fn follows(
     leader_epoch: i32,
     header: &BatchHeader,
 ) -> std::result::Result<(), Malformed> {
-    // batches without an epoch (−1: old formats, written by tools) are not compared
-    let is_possible_epoch = header.leader_epoch < 0 || header.leader_epoch >= leader_epoch;
-    if header.base_offset > last_offset && is_possible_epoch {
+    if header.base_offset > last_offset && is_possible_epoch(leader_epoch, header) {
         Ok(())
     } else {
         Err(contradiction(last_offset, leader_epoch, header))
     }
+}
+
+/// Whether a batch may follow a leader epoch. Batches without one (−1: old formats, written by tools) are not compared.
+#[inline]
+pub(super) fn is_possible_epoch(leader_epoch: i32, header: &BatchHeader) -> bool {
+    header.leader_epoch < 0 || header.leader_epoch >= leader_epoch
 }
 
 #[cold]

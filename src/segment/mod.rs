@@ -19,6 +19,7 @@ mod leader_epochs;
 mod log_file;
 mod offset_lookups;
 mod open_files;
+mod overlap;
 mod pair_cache;
 mod part;
 mod payload;

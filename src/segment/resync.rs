@@ -84,12 +84,14 @@ impl Walk {
     ) -> Result<DamagedSpan> {
         (self.is_searched, self.newer, self.is_continued) = (true, None, is_continued);
         let next = self.next_whole_batch(damage, index)?;
-        self.position = next.map_or(self.bounds.end, |batch| batch.position);
+        let intact = if next.is_none() { self.end_of_intact(damage)? } else { None };
+        self.position = next.map(|batch| batch.position).or(intact).unwrap_or(self.bounds.end);
+        let end_offset = next.map(|batch| batch.header.base_offset);
         Ok(DamagedSpan {
             start_position: damage.position,
             end_position: self.position,
             start_offset: damage.offset,
-            end_offset: next.map(|batch| batch.header.base_offset),
+            end_offset: end_offset.or(intact.map(|_| self.expected_offset())),
             is_searched: self.is_searched,
             newer: self.newer,
         })

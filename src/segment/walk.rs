@@ -143,7 +143,9 @@ impl Walk {
                 return self.unreadable(malformed).map(Step::Damage);
             }
         };
-        if let Err(malformed) = self.bounds.check(&header, self.before) {
+        if let Err(malformed) = self.bounds.check(&header, self.before)
+            && !self.is_intact_overlap(&header)?
+        {
             return Ok(Step::Damage(self.damage(malformed)));
         }
         let batch = Batch { position: self.position, header };
@@ -177,7 +179,9 @@ impl Walk {
             let found = format!("offsets {} to {}", header.base_offset, header.last_offset);
             return Ok(Step::Damage(self.damage(Malformed::new(expected, found))));
         }
-        if let Some((next, contradiction)) = contradicting {
+        // one that overlaps those before it was accepted for what follows it
+        let is_overlap = self.before.is_some_and(|before| header.base_offset <= before.last_offset);
+        if let Some((next, contradiction)) = contradicting.filter(|_| !is_overlap) {
             if is_verified
                 && !self.check_crcs
                 && let Err(malformed) = self.verify(&batch)?
@@ -364,9 +368,15 @@ impl Walk {
         let mut header = BatchHeader::parse(bytes, available);
         if header.is_err()
             && let Some(size) = BatchHeader::size_to_prove(bytes).filter(|size| *size as u64 <= available)
-            && size <= self.log.max_batch_bytes()
         {
-            header = BatchHeader::parse(self.log.read(position, size)?, available);
+            let unproven = BatchHeader::parse_unproven(bytes, available);
+            if size <= self.log.max_batch_bytes() {
+                header = BatchHeader::parse(self.log.read(position, size)?, available);
+            } else if let Ok(large) = unproven
+                && self.log.verify_in_parts(&large, position)?.is_ok()
+            {
+                header = Ok(large);
+            }
         }
         if let Ok(header) = &header {
             let size = usize::try_from(header.size).unwrap_or(usize::MAX);

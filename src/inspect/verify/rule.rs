@@ -119,6 +119,10 @@ rules! {
     OffsetsOutOfPlace = "offsets_out_of_place", Warning,
         Remedy::manual("nothing is lost by a restart; produce the records again if consumers need all of them"),
         "loads it; consumers return each record whose offset is above the one before it, and leave out the others";
+    /// A batch with a right checksum that begins at or below the last offset before it.
+    OverlappingBatch = "overlapping_batch", Warning,
+        Remedy::manual("nothing is lost by a restart; produce the records again if consumers need all of them"),
+        "loads it, and cuts nothing off after a crash; consumers leave out its records up to the last offset before it";
     /// A leader epoch below −1, or a last offset below the base offset, in a batch whose checksum is right.
     OddHeader = "odd_header", Warning,
         Remedy::manual("nothing is lost by a restart; produce the records again if consumers need all of them"),

@@ -216,6 +216,12 @@ impl<'a> SegmentCheck<'a> {
             }
         }
         let before = self.summary.end_offset;
+        if self.summary.batches > 0 && header.base_offset < before {
+            let expected = format!("a batch that starts above offset {}", before - 1);
+            let found = format!("base offset {}, and a right checksum", header.base_offset);
+            let finding = Finding::new(Rule::OverlappingBatch, self.partition, &self.path, expected, found);
+            self.push(finding.at(batch.position, batch.end()).offsets(header.base_offset, Some(before)));
+        }
         let has_gap =
             self.summary.batches > 0 && !self.summary.is_damaged_at_end && header.base_offset > before;
         self.summary.batches_at_gaps += u64::from(has_gap) + u64::from(has_gap && !self.gap_before);

@@ -49,6 +49,12 @@ impl Cursor {
         Ok(None)
     }
 
+    /// The last offset before the current batch if the batch begins at or below it: its records up to there were read before.
+    pub(super) fn overlap(&self, batch: &Batch) -> Option<i64> {
+        let before = self.before?.last_offset;
+        (batch.header.base_offset <= before).then_some(before)
+    }
+
     /// Moves past a batch in the range. True if offsets are missing before it.
     pub(super) fn pass(&mut self, batch: &Batch) -> bool {
         let expected = self.next_offset.replace(batch.header.last_offset + 1);

@@ -195,6 +195,9 @@ impl Scan {
         if header.is_control() {
             return Ok(Some(0));
         }
+        if self.cursor.overlap(batch).is_some() {
+            return Ok(None);
+        }
         let count = self.filter.count_in_header(header);
         let is_counted = count.is_some_and(|count| count > 0);
         let is_doubtful = self.filter.options.check_crcs && !header.attributes.is_compressed();
@@ -429,7 +432,9 @@ impl Scan {
         let bytes = walk.bytes(&batch)?;
         match Records::open_up_to(max, batch.header, bytes, reusable(&mut self.buffer)) {
             Ok((mut records, payload)) => {
-                if !self.filter.options.check_crcs {
+                if let Some(before) = self.cursor.overlap(&batch) {
+                    records.leave_out_up_to(before);
+                } else if !self.filter.options.check_crcs {
                     records.refuse_out_of_place();
                 }
                 self.stats.batches_decompressed += u64::from(payload == Payload::Buffer);

@@ -208,3 +208,18 @@ def test_a_follower_appends_records_out_of_place(tmp_path: Path, deltas: tuple[i
             writer.append_batches(odd, keep_offsets=True)
             assert writer.log_end_offset == last + 1
         assert (tmp_path / f"orders{last}-0" / f"{0:020}.log").read_bytes() == odd
+
+
+def test_an_odd_batch_above_the_limit_is_too_large_and_kept(tmp_path: Path) -> None:
+    usual = [batches.batch(base, [Rec(b"usual")]) for base in (0, 1)]
+    odd = batches.batch(2, [Rec(b"x" * 700)] * 3, last_offset_delta=0)
+    partition = written(tmp_path, *usual, odd)
+    before = next(partition.glob("*.log")).read_bytes()
+    log = cw.Log(partition, max_batch_bytes=1000)
+    assert log.log_end_offset == 3
+    for on_damage in ("raise", "skip"):
+        with pytest.raises(cw.BatchTooLargeError):
+            list(log.records(on_damage=on_damage))
+    with cw.LogWriter(partition, max_batch_bytes=1000) as writer:
+        assert writer.log_end_offset == 3
+    assert next(partition.glob("*.log")).read_bytes() == before

@@ -149,3 +149,22 @@ def partitions() -> Iterator[tuple[str, list[bytes]]]:
         after = three(BASE + 6, leader_epoch=0) if raw[16] == 2 else message(BASE + 6, b"after", magic=raw[16])
         yield f"{name}, last", [before, raw]
         yield f"{name}, in the middle", [before, raw, after]
+    for name, raws in overlaps():
+        yield name, raws
+
+
+def overlaps() -> Iterator[tuple[str, list[bytes]]]:
+    """Names and batches of logs in which a batch begins below the end of those before it."""
+
+    def counted(base: int, count: int) -> bytes:
+        return batch(base, [Rec(b"%d+%d" % (base, n), b"key", NOW + n) for n in range(count)])
+
+    first = [counted(0, 5), counted(5, 5)]
+    yield "overlap, last", [*first, counted(7, 20)]
+    yield "overlap of all, last", [*first, counted(0, 20)]
+    yield "overlap, in the middle", [*first, counted(7, 20), counted(27, 3)]
+    yield "overlap of one, in the middle", [*first, counted(9, 2), counted(11, 3)]
+    yield "overlaps, one after another", [*first, counted(7, 20), counted(20, 20), counted(38, 6), counted(44, 1)]
+    inner = b"".join(message(n, b"%d" % n, magic=0) for n in range(3))
+    wrappers = [message(last, gzip.compress(inner), magic=0, attributes=1) for last in (2, 5, 8)]
+    yield "overlap, v0 wrappers with offsets of their own", wrappers

@@ -1,0 +1,53 @@
+//! Batches whose checksum is right and whose offsets contradict those before them. Kafka keeps them all, and so do all readers and
+//! writers here: some were written by a leader that was elected with fewer records, others by clients that assigned offsets.
+
+use super::damage::{Damage, Preceding, is_possible_epoch};
+use super::walk::{Batch, Walk};
+use crate::error::Result;
+use crate::record::{BatchHeader, V2_HEADER};
+
+impl Walk {
+    /// Whether the batch at the position begins at or below the last offset before it and ends above it, with a right checksum: a
+    /// consumer reads its records above that offset. Not if a flipped bit of its base offset, which no checksum covers, explains that.
+    #[cold]
+    pub(super) fn is_intact_overlap(&mut self, header: &BatchHeader) -> Result<bool> {
+        let Some(before) = self.before else { return Ok(false) };
+        let is_overlap = (self.bounds.base_offset..=before.last_offset).contains(&header.base_offset)
+            && (before.last_offset + 1..self.bounds.upper).contains(&header.last_offset)
+            && is_possible_epoch(before.leader_epoch, header)
+            && !self.bounds.is_far(header);
+        let batch = Batch { position: self.position, header: *header };
+        if !is_overlap || self.verify(&batch)?.is_err() {
+            return Ok(false);
+        }
+        let at_end = (batch.end() >= self.bounds.end).then_some(self.bounds.upper);
+        let next = self.header_at(batch.end())?.ok().map(|next| next.base_offset).or(at_end);
+        Ok(match next.filter(|next| *next < i64::MAX) {
+            // a lower base offset would leave a gap before the next batch
+            Some(next) => next <= header.last_offset + 1,
+            // the first offset of a wrapper is in its payload
+            None => {
+                let difference = header.base_offset ^ (before.last_offset + 1);
+                header.is_wrapper() || !difference.cast_unsigned().is_power_of_two()
+            }
+        })
+    }
+
+    /// The end of the batch at damage, if its checksum is right: then it is no torn write, whatever contradicts it. Its offsets count
+    /// as those before the position.
+    pub(super) fn end_of_intact(&mut self, damage: &Damage) -> Result<Option<u64>> {
+        let start = self.log.read(damage.position, V2_HEADER)?;
+        let available = self.bounds.end - damage.position;
+        let Ok(header) = BatchHeader::parse_unproven(start, available) else { return Ok(None) };
+        let batch = Batch { position: damage.position, header };
+        if self.verify(&batch)?.is_err() {
+            return Ok(None);
+        }
+        if header.last_offset < self.bounds.upper && !self.bounds.is_far(&header) {
+            let before = self.before.unwrap_or(self.bounds.before_first(-1));
+            let last_offset = before.last_offset.max(header.last_offset);
+            self.before = Some(Preceding { last_offset, ..before });
+        }
+        Ok(Some(batch.end()))
+    }
+}
