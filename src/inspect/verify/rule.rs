@@ -76,7 +76,8 @@ macro_rules! rules {
             }
 
             /// The usual severity of a finding of this rule. That of an offset gap depends on the evidence for compaction, and that of
-            /// a snapshot above the end, or of a replacement of segments, on what it says.
+            /// a snapshot above the end, or of a replacement of segments, on what it says; that of a batch above the limit on whether
+            /// the rest of its segment was checked.
             pub fn severity(self) -> Severity {
                 match self { $(Self::$name => Severity::$severity,)+ }
             }
@@ -101,7 +102,8 @@ rules! {
     /// A batch in a format that this version does not support.
     UnsupportedBatch = "unsupported_batch", Error, Remedy::manual("verify it with a newer version of cordwood"),
         "reads it if its version supports the format";
-    /// A batch above the limit `max_batch_bytes`, stored or decompressed: its records were not decoded. Its checksum is right.
+    /// A batch above the limit `max_batch_bytes`, stored or decompressed: its records were not decoded. Its checksum is right. An error
+    /// where the rest of the segment was not checked, because the offsets are in the records.
     BatchTooLarge = "batch_too_large", Warning,
         Remedy::manual("not damage, and not checked: verify it with a higher max_batch_bytes (--max-batch-bytes)"),
         "loads it and reads it: Kafka limits no batch on disk";

@@ -16,8 +16,8 @@ use super::transaction_entries;
 use super::work::Work;
 use crate::error::Result;
 use crate::log::Log;
-use crate::record::BatchHeader;
 use crate::record::control::ControlType;
+use crate::record::{BatchHeader, V2_HEADER};
 use crate::segment::{Batch, Damage, DamagedSpan, Preceding, SCAN_READ, Segment, Step, UNSEARCHED, Walk};
 use crate::state::leader_epochs::LeaderEpochs;
 
@@ -232,8 +232,8 @@ impl<'a> SegmentCheck<'a> {
         let mut stored_last = last_offset;
         if magic == 2 && last_offset == base_offset {
             // the walk raises one below the base offset
-            stored_last = BatchHeader::unchecked(walk.bytes(batch)?, size)
-                .map_or(last_offset, |header| header.last_offset);
+            let bytes = walk.log.read(batch.position, V2_HEADER)?;
+            stored_last = BatchHeader::unchecked(bytes, size).map_or(last_offset, |header| header.last_offset);
         }
         let (expected, found) = if leader_epoch < -1 {
             ("a leader epoch from −1 (none) up".to_owned(), format!("leader epoch {leader_epoch}"))
