@@ -176,8 +176,22 @@ impl LogConfig {
 impl Setting {
     /// Whether a topic's properties have it.
     pub(crate) fn is_in_topic(&self, properties: &BTreeMap<String, String>) -> bool {
-        properties.contains_key(self.name)
-            || self.name == SEGMENT_BYTES && properties.contains_key(INTERNAL_SEGMENT_BYTES)
+        properties.keys().any(|name| self.is_of_topic(name))
+    }
+
+    /// Whether a name in a topic's properties is that of this setting.
+    pub(crate) fn is_of_topic(&self, name: &str) -> bool {
+        name == self.name || self.name == SEGMENT_BYTES && name == INTERNAL_SEGMENT_BYTES
+    }
+
+    /// Whether a name in a broker's properties is one of this setting.
+    pub(crate) fn is_of_broker(&self, name: &str) -> bool {
+        self.synonyms.iter().any(|synonym| synonym.name == name)
+    }
+
+    /// Whether it decides on the entries of index files, or on the sizes with which files are made.
+    pub(crate) fn is_of_index_files(&self) -> bool {
+        [INDEX_INTERVAL, "segment.index.bytes", "preallocate", SEGMENT_BYTES].contains(&self.name)
     }
 }
 

@@ -18,6 +18,8 @@ use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::segment::{Batch, Segment};
 use crate::state::cleaner_checkpoint::CLEANED;
+#[cfg(feature = "inspect")]
+use crate::state::cleaner_checkpoint::CleanerCheckpoint;
 use crate::state::offset_checkpoint::CLEANED_OFFSETS;
 use crate::types::{is_or_are, offsets_in_words};
 
@@ -28,6 +30,8 @@ pub(super) struct Continuity {
     second_listing: OnceLock<Vec<i64>>,
     /// Whether the cleaner's checkpoint contains the partition.
     is_cleaned: OnceLock<bool>,
+    /// Whether the topic's settings say that it is compacted.
+    is_topic_compacted: OnceLock<bool>,
     /// Whether the log is compacted.
     is_compacted: OnceLock<bool>,
     /// Base offsets of the segments after checked gaps, in ascending order. Read without a lock, and replaced as a whole.
@@ -104,9 +108,31 @@ impl Log {
         if let Some(found) = known.get() {
             return Ok(*found);
         }
-        let is_topics = (self.options().is_topic_compacted)(self.path()) == Some(true);
-        let found = is_topics || self.search_for_compaction()?;
+        let found = self.is_topic_compacted() || self.search_for_compaction()?;
         Ok(*known.get_or_init(|| found))
+    }
+
+    /// Whether the settings of its topic say that it is compacted. Read once per log.
+    fn is_topic_compacted(&self) -> bool {
+        let known = &self.inner.continuity.is_topic_compacted;
+        *known.get_or_init(|| (self.options().is_topic_compacted)(self.path()) == Some(true))
+    }
+
+    /// Whether a cleaner's checkpoint or the topic's settings say that the log is compacted. [`Log::is_compacted`] also searches its
+    /// batches.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn is_stated_compacted(&self) -> bool {
+        self.is_cleaned() || self.is_topic_compacted()
+    }
+
+    /// The offset below which a cleaner has compacted the log, as its checkpoint says; `None` without one, and in a copy.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn cleaned_end(&self) -> Option<i64> {
+        let directory = &self.inner.open_files.directory;
+        let own = CleanerCheckpoint { directory, data_directory: None };
+        let (topic, partition) = self.topic().zip(self.partition())?;
+        let kafkas = metadata::checkpointed(directory, CLEANED_OFFSETS, topic, partition).ok().flatten();
+        kafkas.or_else(|| own.read().ok().flatten())
     }
 
     fn search_for_compaction(&self) -> Result<bool> {

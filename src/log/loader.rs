@@ -90,30 +90,15 @@ pub(super) fn list(
     Ok(listing)
 }
 
-/// The offsets of a `.log` that is not live, from its first batch to its last; empty without a batch. `None` if it has damage.
-pub(super) fn offsets_of(
+/// A `.log` that is not live, as a segment: bytes after its last whole batch are damage, as in each segment but the last.
+pub(super) fn segment_of_file(
     open_files: &Arc<OpenFiles>,
     file: &SegmentFile,
     warnings: &Arc<Warnings>,
-) -> Result<Option<Range<i64>>> {
+) -> Result<Segment> {
     let names = SegmentFiles { log: file.name.clone(), ..SegmentFiles::default() };
-    let base_offset = file.parsed.base_offset;
-    // bytes after its last whole batch are damage, as in each segment but the last
-    let upper = Some(i64::MAX - 1);
-    let segment = Segment::new(base_offset, upper, names, open_files, open_files.truncations()?, warnings);
-    let mut walk = segment.walk(-1, SCAN_READ)?;
-    let mut offsets: Option<Range<i64>> = None;
-    loop {
-        match walk.step_through()? {
-            Step::Batch(batch) => {
-                let header = batch.header;
-                let start = offsets.map_or(header.base_offset, |offsets| offsets.start);
-                offsets = Some(start..header.last_offset + 1);
-            }
-            Step::End => return Ok(Some(offsets.unwrap_or(base_offset..base_offset))),
-            Step::Damage(_) => return Ok(None),
-        }
-    }
+    let (upper, truncations) = (Some(i64::MAX - 1), open_files.truncations()?);
+    Ok(Segment::new(file.parsed.base_offset, upper, names, open_files, truncations, warnings))
 }
 
 /// The state of a segment replacement, from these files.

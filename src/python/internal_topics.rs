@@ -145,6 +145,7 @@ struct Arguments<'a, 'py> {
     topics: Option<&'a Bound<'py, PyAny>>,
     on_damage: Defaulted<'a, 'py>,
     io: Defaulted<'a, 'py>,
+    max_batch_bytes: Defaulted<'a, 'py>,
 }
 
 impl Arguments<'_, '_> {
@@ -154,7 +155,7 @@ impl Arguments<'_, '_> {
             arguments::names(argument, "a list of names, such as [\"orders\"]", given)
         };
         Ok(TableOptions {
-            log: log_options(self.io, LEFT_OUT, LEFT_OUT)?,
+            log: log_options(self.io, LEFT_OUT, self.max_batch_bytes)?,
             on_damage: self.on_damage.or("on_damage", OnDamage::Raise, one_of(&ON_DAMAGE))?,
             groups: optional(groups_name, groups, list)?,
             topics: optional("topics", self.topics, list)?,
@@ -174,58 +175,68 @@ impl Arguments<'_, '_> {
 
 #[doc = stub_doc!(consumer_offsets)]
 #[pyfunction]
-#[pyo3(signature = (path, *, groups=None, topics=None, on_damage=LEFT_OUT, io=LEFT_OUT),
-    text_signature = "(path, *, groups=None, topics=None, on_damage='raise', io='auto')")]
+#[pyo3(signature = (path, *, groups=None, topics=None, on_damage=LEFT_OUT, io=LEFT_OUT, max_batch_bytes=LEFT_OUT),
+    text_signature = "(path, *, groups=None, topics=None, on_damage='raise', io='auto', max_batch_bytes=134217728)")]
 pub(super) fn consumer_offsets(
     path: &Bound<'_, PyAny>,
     groups: Option<&Bound<'_, PyAny>>,
     topics: Option<&Bound<'_, PyAny>>,
     on_damage: Defaulted<'_, '_>,
     io: Defaulted<'_, '_>,
+    max_batch_bytes: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
-    Arguments { groups: ("groups", groups), topics, on_damage, io }
+    Arguments { groups: ("groups", groups), topics, on_damage, io, max_batch_bytes }
         .read(path, internal_topics::consumer_offsets)
 }
 
 #[doc = stub_doc!(consumer_groups)]
 #[pyfunction]
-#[pyo3(signature = (path, *, groups=None, on_damage=LEFT_OUT, io=LEFT_OUT),
-    text_signature = "(path, *, groups=None, on_damage='raise', io='auto')")]
+#[pyo3(signature = (path, *, groups=None, on_damage=LEFT_OUT, io=LEFT_OUT, max_batch_bytes=LEFT_OUT),
+    text_signature = "(path, *, groups=None, on_damage='raise', io='auto', max_batch_bytes=134217728)")]
 pub(super) fn consumer_groups(
     path: &Bound<'_, PyAny>,
     groups: Option<&Bound<'_, PyAny>>,
     on_damage: Defaulted<'_, '_>,
     io: Defaulted<'_, '_>,
+    max_batch_bytes: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
-    Arguments { groups: ("groups", groups), topics: None, on_damage, io }
+    Arguments { groups: ("groups", groups), topics: None, on_damage, io, max_batch_bytes }
         .read(path, internal_topics::consumer_groups)
 }
 
 #[doc = stub_doc!(transactions)]
 #[pyfunction]
-#[pyo3(signature = (path, *, transactional_ids=None, on_damage=LEFT_OUT, io=LEFT_OUT),
-    text_signature = "(path, *, transactional_ids=None, on_damage='raise', io='auto')")]
+#[pyo3(signature = (path, *, transactional_ids=None, on_damage=LEFT_OUT, io=LEFT_OUT, max_batch_bytes=LEFT_OUT),
+    text_signature = "(path, *, transactional_ids=None, on_damage='raise', io='auto', max_batch_bytes=134217728)")]
 pub(super) fn transactions(
     path: &Bound<'_, PyAny>,
     transactional_ids: Option<&Bound<'_, PyAny>>,
     on_damage: Defaulted<'_, '_>,
     io: Defaulted<'_, '_>,
+    max_batch_bytes: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
-    Arguments { groups: ("transactional_ids", transactional_ids), topics: None, on_damage, io }
-        .read(path, internal_topics::transactions)
+    Arguments {
+        groups: ("transactional_ids", transactional_ids),
+        topics: None,
+        on_damage,
+        io,
+        max_batch_bytes,
+    }
+    .read(path, internal_topics::transactions)
 }
 
 #[doc = stub_doc!(open_transactions)]
 #[pyfunction]
-#[pyo3(signature = (path, *, topics=None, on_damage=LEFT_OUT, io=LEFT_OUT),
-    text_signature = "(path, *, topics=None, on_damage='raise', io='auto')")]
+#[pyo3(signature = (path, *, topics=None, on_damage=LEFT_OUT, io=LEFT_OUT, max_batch_bytes=LEFT_OUT),
+    text_signature = "(path, *, topics=None, on_damage='raise', io='auto', max_batch_bytes=134217728)")]
 pub(super) fn open_transactions(
     path: &Bound<'_, PyAny>,
     topics: Option<&Bound<'_, PyAny>>,
     on_damage: Defaulted<'_, '_>,
     io: Defaulted<'_, '_>,
+    max_batch_bytes: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
-    Arguments { groups: ("groups", None), topics, on_damage, io }
+    Arguments { groups: ("groups", None), topics, on_damage, io, max_batch_bytes }
         .read(path, internal_topics::open_transactions)
 }
 
@@ -294,26 +305,28 @@ tables!(
 
 #[doc = stub_doc!(metadata)]
 #[pyfunction]
-#[pyo3(signature = (path, *, topics=None, on_damage=LEFT_OUT, io=LEFT_OUT), text_signature = "(path, *, topics=None, on_damage='raise', io='auto')")]
+#[pyo3(signature = (path, *, topics=None, on_damage=LEFT_OUT, io=LEFT_OUT, max_batch_bytes=LEFT_OUT), text_signature = "(path, *, topics=None, on_damage='raise', io='auto', max_batch_bytes=134217728)")]
 pub(super) fn metadata(
     path: &Bound<'_, PyAny>,
     topics: Option<&Bound<'_, PyAny>>,
     on_damage: Defaulted<'_, '_>,
     io: Defaulted<'_, '_>,
+    max_batch_bytes: Defaulted<'_, '_>,
 ) -> PyResult<PyClusterMetadata> {
     let paths = arguments::paths(path)?;
-    let options = Arguments { groups: ("groups", None), topics, on_damage, io }.options()?;
+    let options = Arguments { groups: ("groups", None), topics, on_damage, io, max_batch_bytes }.options()?;
     enter(path.py(), || internal_topics::metadata(&paths, &options)).map(PyClusterMetadata)
 }
 
 #[doc = stub_doc!(metadata_records)]
 #[pyfunction]
-#[pyo3(signature = (path, *, on_damage=LEFT_OUT, io=LEFT_OUT), text_signature = "(path, *, on_damage='raise', io='auto')")]
+#[pyo3(signature = (path, *, on_damage=LEFT_OUT, io=LEFT_OUT, max_batch_bytes=LEFT_OUT), text_signature = "(path, *, on_damage='raise', io='auto', max_batch_bytes=134217728)")]
 pub(super) fn metadata_records(
     path: &Bound<'_, PyAny>,
     on_damage: Defaulted<'_, '_>,
     io: Defaulted<'_, '_>,
+    max_batch_bytes: Defaulted<'_, '_>,
 ) -> PyResult<PyTable> {
-    Arguments { groups: ("groups", None), topics: None, on_damage, io }
+    Arguments { groups: ("groups", None), topics: None, on_damage, io, max_batch_bytes }
         .read(path, internal_topics::metadata_records)
 }

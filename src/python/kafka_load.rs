@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 
-use super::arguments::{self, optional};
+use super::arguments::{self, Defaulted, LEFT_OUT, optional};
 use super::config::config_of;
 use super::enter::{SIGNALS, enter};
 use super::value_class::{value_class, wrapped};
@@ -13,16 +13,21 @@ use crate::inspect::kafka_load::{
     KafkaLoad, LoadAction, LoadFailure, LoadOptions, LoadWarning, LoadedFile, LoadedLog, LoadedSegment,
     LostOffsets, PlannedDirectory, plan_start,
 };
+use crate::record::MAX_BATCH_BYTES;
 
 #[doc = stub_doc!(plan_kafka_load)]
 #[pyfunction]
-#[pyo3(signature = (path, *, clean=None, recovery_point=None, log_start_offset=None, config=None))]
+#[pyo3(
+    signature = (path, *, clean=None, recovery_point=None, log_start_offset=None, config=None, max_batch_bytes=LEFT_OUT),
+    text_signature = "(path, *, clean=None, recovery_point=None, log_start_offset=None, config=None, max_batch_bytes=134217728)"
+)]
 pub(super) fn plan_kafka_load(
     path: &Bound<'_, PyAny>,
     clean: Option<&Bound<'_, PyAny>>,
     recovery_point: Option<&Bound<'_, PyAny>>,
     log_start_offset: Option<&Bound<'_, PyAny>>,
     config: Option<&Bound<'_, PyAny>>,
+    max_batch_bytes: Defaulted<'_, '_>,
 ) -> PyResult<PyKafkaLoad> {
     let (py, path) = (path.py(), arguments::path(path)?);
     let options = LoadOptions {
@@ -30,6 +35,7 @@ pub(super) fn plan_kafka_load(
         recovery_point: optional("recovery_point", recovery_point, arguments::offset)?,
         log_start_offset: optional("log_start_offset", log_start_offset, arguments::offset)?,
         config: config.map(|given| config_of(given).map(Cow::Owned)).transpose()?,
+        max_batch_bytes: max_batch_bytes.or("max_batch_bytes", MAX_BATCH_BYTES, arguments::positive)?,
         interrupt: SIGNALS,
     };
     enter(py, || KafkaLoad::plan(&path, &options)).map(Into::into)

@@ -57,8 +57,8 @@ value_class! {
 #[doc = stub_doc!(rebuild_indexes)]
 #[pyfunction]
 #[pyo3(
-    signature = (path, *, config=None, dry_run=LEFT_OUT, segments=None, threads=LEFT_OUT),
-    text_signature = "(path, *, config=None, dry_run=True, segments=None, threads=1)"
+    signature = (path, *, config=None, dry_run=LEFT_OUT, segments=None, threads=LEFT_OUT, max_batch_bytes=LEFT_OUT),
+    text_signature = "(path, *, config=None, dry_run=True, segments=None, threads=1, max_batch_bytes=134217728)"
 )]
 pub(super) fn rebuild_indexes(
     py: Python<'_>,
@@ -67,6 +67,7 @@ pub(super) fn rebuild_indexes(
     dry_run: Defaulted<'_, '_>,
     segments: Option<&Bound<'_, PyAny>>,
     threads: Defaulted<'_, '_>,
+    max_batch_bytes: Defaulted<'_, '_>,
 ) -> PyResult<PyRebuildReport> {
     let path = arguments::path(path)?;
     let default = RebuildOptions::default();
@@ -75,6 +76,7 @@ pub(super) fn rebuild_indexes(
         dry_run: dry_run.or("dry_run", default.dry_run, flag)?,
         segments: optional("segments", segments, base_offsets)?,
         threads: threads.or("threads", default.threads, positive)?,
+        max_batch_bytes: max_batch_bytes.or("max_batch_bytes", default.max_batch_bytes, positive)?,
         interrupt: SIGNALS,
         on_warning: WARNINGS,
     };

@@ -10,6 +10,7 @@ use super::enter::{SIGNALS, enter};
 use super::value_class::{value_class, wrapped};
 use crate::inspect::carve::{self, CarveOptions, CarveReport, CarvedPiece, CarvedRun};
 use crate::inspect::repair::{self, LostRange, RepairAction, RepairOptions, RepairPlan, RepairPolicy};
+use crate::record::MAX_BATCH_BYTES;
 
 value_class! {
     "RepairPlan", PyRepairPlan(RepairPlan),
@@ -146,8 +147,8 @@ value_class! {
 #[pyfunction]
 #[pyo3(
     name = "repair",
-    signature = (path, *, policy=LEFT_OUT, config=None, dry_run=LEFT_OUT),
-    text_signature = "(path, *, policy='torn_tail', config=None, dry_run=True)"
+    signature = (path, *, policy=LEFT_OUT, config=None, dry_run=LEFT_OUT, max_batch_bytes=LEFT_OUT),
+    text_signature = "(path, *, policy='torn_tail', config=None, dry_run=True, max_batch_bytes=134217728)"
 )]
 pub(super) fn repair_partition(
     py: Python<'_>,
@@ -155,12 +156,18 @@ pub(super) fn repair_partition(
     policy: Defaulted<'_, '_>,
     config: Option<&Bound<'_, PyAny>>,
     dry_run: Defaulted<'_, '_>,
+    max_batch_bytes: Defaulted<'_, '_>,
 ) -> PyResult<PyRepairPlan> {
     let path = arguments::path(path)?;
     let policies = RepairPolicy::ALL.map(|policy| (policy.code(), policy));
     let policy = policy.or("policy", RepairPolicy::default(), one_of(&policies))?;
     let dry_run = dry_run.or("dry_run", true, |argument, given| arguments::flag(argument, given))?;
-    let options = RepairOptions { policy, config: config.map(config_of).transpose()?, interrupt: SIGNALS };
+    let options = RepairOptions {
+        policy,
+        config: config.map(config_of).transpose()?,
+        max_batch_bytes: max_batch_bytes.or("max_batch_bytes", MAX_BATCH_BYTES, arguments::positive)?,
+        interrupt: SIGNALS,
+    };
     let repaired =
         || if dry_run { repair::plan_repair(path, &options) } else { repair::repair(path, &options) };
     enter(py, repaired).map(Into::into)

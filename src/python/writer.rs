@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use super::arguments::{self, Defaulted, LEFT_OUT, flag, optional};
 use super::call_lock::{Call, CallLock};
 use super::compaction::{self, PyCompaction};
-use super::config::TopicConfig;
 use super::copy::PyCopyReport;
 use super::enter::{SIGNALS, enter, unless_exception};
 use super::log::PyLog;
@@ -24,11 +23,10 @@ use super::turns::{Runner, Turns};
 use super::value_class::{value_class, wrapped};
 use super::writer_class::PyLogWriter;
 use super::writer_handle::{Handle, Open, State, interrupts};
-use super::writer_options::{Given, OpeningOptions};
+use super::writer_options::{Given, OpenTransaction, OpeningOptions, open_transaction, planning_options};
 use super::{arrow_import, copy};
 use crate::arrow::append_stream;
 use crate::error::Error;
-use crate::state::producers::ProducerEntry;
 use crate::writer::{Appended, Appender, LogWriter, TransactionVersion, WriterMetrics, WriterOptions};
 
 value_class! {
@@ -52,9 +50,6 @@ value_class! {
         segments: u64,
     }
 }
-
-/// A producer's id and epoch, and the first and last offset of its open transaction.
-type OpenTransaction = (i64, i16, Option<i64>, Option<i64>);
 
 #[pymethods]
 impl PyLogWriter {
@@ -98,11 +93,15 @@ impl PyLogWriter {
 
     #[doc = stub_doc!(LogWriter.plan_recovery)]
     #[staticmethod]
-    #[pyo3(signature = (path, *, config=None))]
-    fn plan_recovery(path: &Bound<'_, PyAny>, config: Option<&Bound<'_, PyAny>>) -> PyResult<PyRecoveryPlan> {
+    #[pyo3(signature = (path, *, config=None, max_batch_bytes=LEFT_OUT),
+        text_signature = "(path, *, config=None, max_batch_bytes=134217728)")]
+    fn plan_recovery(
+        path: &Bound<'_, PyAny>,
+        config: Option<&Bound<'_, PyAny>>,
+        max_batch_bytes: Defaulted<'_, '_>,
+    ) -> PyResult<PyRecoveryPlan> {
         let (py, path) = (path.py(), arguments::path(path)?);
-        let config = TopicConfig::of(py, config, &path)?.config;
-        let options = WriterOptions { config, interrupt: SIGNALS, ..WriterOptions::default() };
+        let options = planning_options(py, &path, config, max_batch_bytes)?;
         enter(py, || LogWriter::plan_recovery(path, &options)).map(Into::into)
     }
 
@@ -112,11 +111,7 @@ impl PyLogWriter {
         let (py, path) = (path.py(), arguments::path(path)?);
         let options = WriterOptions { interrupt: SIGNALS, ..WriterOptions::default() };
         let (_, open) = enter(py, || LogWriter::plan_opening(path, &options))?;
-        let last = |entry: &ProducerEntry| entry.last_batch().map(|batch| batch.last_offset);
-        Ok(open
-            .iter()
-            .map(|entry| (entry.producer_id, entry.producer_epoch, entry.open_transaction, last(entry)))
-            .collect())
+        Ok(open.iter().map(open_transaction).collect())
     }
 
     #[doc = stub_doc!(LogWriter.recovery)]

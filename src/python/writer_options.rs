@@ -9,7 +9,9 @@ use super::config::{TopicConfig, to_python};
 use super::enter::{SIGNALS, WARNINGS};
 use super::{error, flush_mode};
 use crate::inspect::internal_topics::is_topic_compacted;
+use crate::record::MAX_BATCH_BYTES;
 use crate::state::partition_metadata::TopicId;
+use crate::state::producers::ProducerEntry;
 use crate::writer::WriterOptions;
 
 /// The arguments after the path, as they were given.
@@ -64,4 +66,24 @@ impl<'py> Given<'_, 'py> {
         };
         Ok(OpeningOptions { options, config: given, retention_error })
     }
+}
+
+/// With what the recovery of a log is planned.
+pub(super) fn planning_options(
+    py: Python<'_>,
+    path: &Path,
+    config: Option<&Bound<'_, PyAny>>,
+    max_batch_bytes: Defaulted<'_, '_>,
+) -> PyResult<WriterOptions> {
+    let config = TopicConfig::of(py, config, path)?.config;
+    let max_batch_bytes = max_batch_bytes.or("max_batch_bytes", MAX_BATCH_BYTES, arguments::positive)?;
+    Ok(WriterOptions { config, max_batch_bytes, interrupt: SIGNALS, ..WriterOptions::default() })
+}
+
+/// A producer's id and epoch, and the first and last offset of its open transaction.
+pub(super) type OpenTransaction = (i64, i16, Option<i64>, Option<i64>);
+
+pub(super) fn open_transaction(entry: &ProducerEntry) -> OpenTransaction {
+    let last = entry.last_batch().map(|batch| batch.last_offset);
+    (entry.producer_id, entry.producer_epoch, entry.open_transaction, last)
 }

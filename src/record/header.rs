@@ -168,7 +168,7 @@ impl BatchHeader {
 
     /// Whether the offsets, the leader epoch and the count are possible.
     #[inline]
-    fn is_consistent(&self) -> bool {
+    pub(crate) fn is_consistent(&self) -> bool {
         self.has_possible_offsets() && self.leader_epoch >= -1 && self.has_possible_count()
     }
 

@@ -49,11 +49,13 @@ def consumer_offsets(
     topics: Sequence[str] | None = None,
     on_damage: OnDamage = "raise",
     io: Io = "auto",
+    max_batch_bytes: int = 134217728,
 ) -> Table:
     """Read the offsets that groups have committed, from `__consumer_offsets`.
 
     *path*: a data directory, or one partition directory of the topic, or a list of them: such as all data directories
-    of a broker, among which the partitions are distributed. *groups*, *topics*: only these.
+    of a broker, among which the partitions are distributed. *groups*, *topics*: only these. `max_batch_bytes` as in
+    `Log`.
 
     A row is a group, a topic and a partition, in this order: `group topic partition offset leader_epoch metadata
     commit_time expire_time topic_id`, then
@@ -84,6 +86,7 @@ def consumer_groups(
     groups: Sequence[str] | None = None,
     on_damage: OnDamage = "raise",
     io: Io = "auto",
+    max_batch_bytes: int = 134217728,
 ) -> Table:
     """Read the groups in `__consumer_offsets`: classic, consumer, share and streams groups.
 
@@ -103,10 +106,11 @@ def transactions(
     transactional_ids: Sequence[str] | None = None,
     on_damage: OnDamage = "raise",
     io: Io = "auto",
+    max_batch_bytes: int = 134217728,
 ) -> Table:
     """Read the transactional ids in `__transaction_state`, with the state of the last transaction of each.
 
-    *path*: a data directory, or one partition directory of the topic, or a list of them.
+    *path*: a data directory, or one partition directory of the topic, or a list of them. `max_batch_bytes` as in `Log`.
 
     A row is a transactional id: `transactional_id producer_id producer_epoch state timeout_ms start_time
     last_update_time partitions previous_producer_id next_producer_id next_producer_epoch transaction_version
@@ -126,6 +130,7 @@ def open_transactions(
     topics: Sequence[str] | None = None,
     on_damage: OnDamage = "raise",
     io: Io = "auto",
+    max_batch_bytes: int = 134217728,
 ) -> Table:
     """Find the transactions that the logs of data directories, or single logs, show as open.
 
@@ -147,6 +152,8 @@ def open_transactions(
     after its first offset may have destroyed its marker: then it may have ended. With `on_damage="report"` a damaged
     range is a row with an `error` too. So is, whatever `on_damage` is, a partition of a data directory that cannot be
     opened or read.
+
+    `max_batch_bytes` as in `Log`, of the batches that are decompressed.
 
     *Cost*: walks the headers of the logs, and does not read their records; reads `__transaction_state`.
 
@@ -215,11 +222,13 @@ def metadata(
     topics: Sequence[str] | None = None,
     on_damage: OnDamage = "raise",
     io: Io = "auto",
+    max_batch_bytes: int = 134217728,
 ) -> ClusterMetadata:
     """Read the metadata of a cluster from `__cluster_metadata`: its last snapshot, and the log after it.
 
     *path*: a data directory with `__cluster_metadata-0`, this partition directory, or one snapshot (`.checkpoint`). Of
     a list of data directories, the one that has it. *topics*: of topics, partitions and configs only these.
+    `max_batch_bytes` as in `Log`.
 
     The log is read to its end. A controller applies a record when the quorum has it: the last records may not be
     applied there. A damaged snapshot is replaced by the one before it, unless *on_damage* is `"raise"`.
@@ -230,10 +239,16 @@ def metadata(
     ['__consumer_offsets', '__transaction_state', 'cities', 'rivers.compact']
     """
 
-def metadata_records(path: FilePath | Sequence[FilePath], *, on_damage: OnDamage = "raise", io: Io = "auto") -> Table:
+def metadata_records(
+    path: FilePath | Sequence[FilePath],
+    *,
+    on_damage: OnDamage = "raise",
+    io: Io = "auto",
+    max_batch_bytes: int = 134217728,
+) -> Table:
     """Read the records of `__cluster_metadata` one by one, control records of KRaft included.
 
-    *path*: a data directory with `__cluster_metadata-0`, or this partition directory.
+    *path*: a data directory with `__cluster_metadata-0`, or this partition directory. `max_batch_bytes` as in `Log`.
 
     A row is a record: `offset leader_epoch timestamp type version data error`. `data` is JSON, as `kafka-dump-log
     --cluster-metadata-decoder` prints it. Offsets that are missing between others are a row with an `error`, and so is

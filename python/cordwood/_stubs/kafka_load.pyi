@@ -11,6 +11,7 @@ def plan_kafka_load(
     recovery_point: int | None = None,
     log_start_offset: int | None = None,
     config: Settings | None = None,
+    max_batch_bytes: int = 134217728,
 ) -> KafkaLoad:
     """Plan what a broker of Kafka 4.3.1 does when it opens a partition directory. Nothing is changed.
 
@@ -29,7 +30,9 @@ def plan_kafka_load(
     Cost: as the broker's. After an unclean shutdown, the segments from the recovery point on are read.
     Memory: the indexes of these segments.
 
-    Errors: ConfigError if `clean` is not given and the directory is not in a Kafka data directory.
+    `max_batch_bytes` as in `rebuild_indexes`.
+
+    Errors: ConfigError if `clean` is not given and the directory is not in a Kafka data directory; BatchTooLargeError.
 
     >>> load = cw.plan_kafka_load("tests/golden/damaged/torn-last-byte/tickets-0", clean=True)
     >>> load.log.log_end_offset

@@ -78,6 +78,7 @@ def rebuild_indexes(
     dry_run: bool = True,
     segments: Iterable[int] | None = None,
     threads: int = 1,
+    max_batch_bytes: int = 134217728,
 ) -> RebuildReport:
     """Compute `.index`, `.timeindex`, `.txnindex` and `.snapshot` from the `.log` files. Return how the files differ.
 
@@ -93,7 +94,8 @@ def rebuild_indexes(
     the log.
 
     *segments*: base offsets of the segments whose files are compared and replaced; by default all. *threads*: how many
-    segments are read at the same time.
+    segments are read at the same time. `max_batch_bytes` as in `Log`: the offsets of a compressed batch of v0 or v1 are
+    in its records; no other is decompressed.
 
     The state of producers before the first segment is taken from the snapshot with its base offset, if that is valid,
     because the records before it are gone. In a compacted log, and after producers expired, snapshots of a broker
@@ -105,7 +107,7 @@ def rebuild_indexes(
     *Errors*: `CorruptLogError` for a damaged `.log`; then nothing is changed, and `cordwood repair` shows what can be
     saved. Bytes after the last whole batch of the last segment are not damage. `UnsupportedFormatError` for a segment
     that recovery would split, and after an interrupted compaction. `LockedError` if a writer or a broker holds the log,
-    unless it is a dry run. `LogNotFoundError`.
+    unless it is a dry run. `BatchTooLargeError`, `LogNotFoundError`.
     *Source*: Kafka `LogSegment.recover`, `ProducerStateManager.takeSnapshot`.
 
     >>> report = cw.rebuild_indexes("tests/golden/14-killed/crashed-0")

@@ -10,6 +10,7 @@ def repair(
     policy: Literal["torn_tail", "kafka", "salvage"] = "torn_tail",
     config: Settings | None = None,
     dry_run: bool = True,
+    max_batch_bytes: int = 134217728,
 ) -> RepairPlan:
     """Return what a repair of a partition directory changes, and change it if *dry_run* is `False`.
 
@@ -29,7 +30,8 @@ def repair(
     All of them rebuild indexes and leader epochs that do not match the batches, remove what an interrupted compaction,
     split or deletion left, and lower checkpoints above the end of the log. Bytes that are taken out are kept in
     `quarantine/`, in the partition directory. *config* has the settings that determine the entries of rebuilt indexes,
-    as in `rebuild_indexes`.
+    as in `rebuild_indexes`; `max_batch_bytes`, too: a batch above it is never taken out, but a `BatchTooLargeError` if
+    its offsets are in its compressed records.
 
     Transaction indexes and producer snapshots after a change of the log become those that `rebuild_indexes` derives
     from the repaired log. Without a change, a transaction index is rebuilt if it is damaged or contradicts the ABORT

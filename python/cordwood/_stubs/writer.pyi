@@ -78,13 +78,15 @@ class LogWriter:
         max_batch_bytes: int = 134217728,
     ) -> Self: ...
     @staticmethod
-    def plan_recovery(path: FilePath, *, config: Settings | None = None) -> RecoveryPlan:
+    def plan_recovery(
+        path: FilePath, *, config: Settings | None = None, max_batch_bytes: int = 134217728
+    ) -> RecoveryPlan:
         """Return what opening a `LogWriter` would change to recover the log. Nothing is changed.
 
         All checks of an opening are made: locks of other writers and of a broker, permissions, damage. No lock is
-        taken: another process may take one before the log is opened. Pass the *config* of the `LogWriter`: it decides
-        the entries of an index, and with another `index.interval.bytes` than the log was written with, the indexes are
-        rebuilt.
+        taken: another process may take one before the log is opened. Pass the *config* and the *max_batch_bytes* of
+        the `LogWriter`: the settings decide the entries of an index, and with another `index.interval.bytes` than the
+        log was written with, the indexes are rebuilt.
 
         *Cost*: reads what an opening reads. *Errors*: those of an opening, and `LogNotFoundError` if the directory does
         not exist.

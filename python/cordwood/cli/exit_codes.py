@@ -64,7 +64,25 @@ FAILED, USAGE, INTERRUPTED = 1, 2, 130
 SKIPPING_DAMAGE = frozenset({"cat", "copy", "count", "groups", "metadata", "transactions"})
 """The commands with the option `--on-damage`."""
 
-WITH_MAX_BATCH_BYTES = frozenset({"cat", "compact", "copy", "count", "diff", "dump", "find", "report", "verify"})
+WITH_MAX_BATCH_BYTES = frozenset(
+    {
+        "cat",
+        "compact",
+        "copy",
+        "count",
+        "diff",
+        "dump",
+        "find",
+        "groups",
+        "metadata",
+        "recover",
+        "reindex",
+        "repair",
+        "report",
+        "transactions",
+        "verify",
+    }
+)
 """The commands with the option `--max-batch-bytes`."""
 
 _P = ParamSpec("_P")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import cordwood
 from cordwood.cli.declared import Argument, Option
 from cordwood.cli.exit_codes import UsageError
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES, MAX_BATCH_BYTES_OPTION
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import elapsed
 from cordwood.cli.tables import FormatOption, JsonOption, OnDamageOption, OutputOption, Shown, time_in_words, write
@@ -29,6 +30,7 @@ def groups(  # noqa: PLR0913, PLR0917  (a command's options)
         bool, Option("--members", help="The groups with state, protocol and members, instead of their offsets.")
     ] = False,
     on_damage: OnDamageOption = "raise",
+    max_batch_bytes: Annotated[int, Option(**MAX_BATCH_BYTES_OPTION)] = DEFAULT_MAX_BATCH_BYTES,
     output_format: FormatOption = None,
     json: JsonOption = False,
     output: OutputOption = None,
@@ -51,9 +53,12 @@ def groups(  # noqa: PLR0913, PLR0917  (a command's options)
         raise UsageError("--topic has no effect with --members: leave one of them out")
     with elapsed(f"reading {' '.join(map(str, paths))}"):
         if members:
-            table, shown = cordwood.consumer_groups(paths, groups=group, on_damage=on_damage), _GROUPS
+            table = cordwood.consumer_groups(paths, groups=group, on_damage=on_damage, max_batch_bytes=max_batch_bytes)
+            shown = _GROUPS
         else:
-            table = cordwood.consumer_offsets(paths, groups=group, topics=topic, on_damage=on_damage)
+            table = cordwood.consumer_offsets(
+                paths, groups=group, topics=topic, on_damage=on_damage, max_batch_bytes=max_batch_bytes
+            )
             shown = _OFFSETS
     write(table, shown, paths=paths, json_lines=json, output_format=output_format, output=output)
 

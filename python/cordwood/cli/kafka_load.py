@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import cordwood
-from cordwood import ConfigError, CordwoodError, Finding, KafkaLoad, LoadAction, LogConfig
+from cordwood import ConfigError, CordwoodError, Finding, KafkaLoad, LoadAction
 from cordwood._core import _directory_fates
 from cordwood.cli.exit_codes import UsageError, error_in_words, say
 from cordwood.cli.progress import elapsed
@@ -119,15 +119,15 @@ def print_kafka_loads(
     paths: Sequence[Path],
     *,
     clean: bool | None,
-    config_of: Callable[[Path], LogConfig] | None,
+    plan: Callable[[Path, bool | None], KafkaLoad],
     quiet: bool,
     json: bool,
 ) -> bool:
     """Print the plan of each partition, and of each data directory whether a broker starts on it.
 
     Return whether all are loaded and no byte of a record is cut or hidden. Damage that a broker accepts is a warning;
-    it loses nothing by itself. Of several partitions, one that cannot be read does not end the others. *config_of*: the
-    settings of a partition; `None`: those of `plan_kafka_load`. *quiet*: only the verdicts.
+    it loses nothing by itself. Of several partitions, one that cannot be read does not end the others. *plan*: of a
+    partition, and whether the broker was stopped cleanly. *quiet*: only the verdicts.
     """
     say_load = _nothing if quiet else _print_fields if json else _say
     directories, partitions = _targets(paths)
@@ -145,26 +145,21 @@ def print_kafka_loads(
                 continue
             # a broker recovers this log after any shutdown
             how = clean if fate.code != "metadata" else False
-            plan = partial(_plan, path, how, config_of)
-            _load(path, plan, fate, findings, outcomes, say_load)
+            _load(path, partial(plan, path, how), fate, findings, outcomes, say_load)
         others = len(directories) > 1 and not any(fate.code == "metadata" for fate in fates.values())
         alone = "these data directories" if others else "this data directory alone"
         is_whole &= _say_verdict(directory, alone, findings, outcomes, json=json) and outcomes.is_whole
     outcomes = _Outcomes()
     fates_of = _Surroundings()
     for partition in partitions:
-        plan = partial(_plan, partition, clean, config_of)
-        _load(partition, plan, fates_of(partition), None, outcomes, say_load, is_single=is_single)
+        planned = partial(plan, partition, clean)
+        _load(partition, planned, fates_of(partition), None, outcomes, say_load, is_single=is_single)
     if partitions and (quiet or (len(partitions) > 1 and not json)):
         if json:
             print_line(json_module.dumps({"summary": True, **outcomes.fields()}))
         else:
             print_text(str(outcomes), style="bold")
     return is_whole and outcomes.is_whole
-
-
-def _plan(path: Path, clean: bool | None, config_of: Callable[[Path], LogConfig] | None) -> KafkaLoad:
-    return cordwood.plan_kafka_load(path, clean=clean, config=None if config_of is None else config_of(path))
 
 
 def _fates(directory: Path, directories: Sequence[Path]) -> dict[str, _Fate]:

@@ -7,6 +7,7 @@ import cordwood
 from cordwood import Table
 from cordwood.cli.declared import Argument, Option
 from cordwood.cli.exit_codes import UsageError
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES, MAX_BATCH_BYTES_OPTION
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import elapsed
 from cordwood.cli.tables import (
@@ -53,6 +54,7 @@ def metadata(  # noqa: PLR0913, PLR0917  (a command's options)
         list[str] | None, Option(help="Of topics, partitions and configs: only this topic. Can be repeated.")
     ] = None,
     on_damage: OnDamageOption = "raise",
+    max_batch_bytes: Annotated[int, Option(**MAX_BATCH_BYTES_OPTION)] = DEFAULT_MAX_BATCH_BYTES,
     output_format: FormatOption = None,
     json: JsonOption = False,
     output: OutputOption = None,
@@ -79,9 +81,9 @@ def metadata(  # noqa: PLR0913, PLR0917  (a command's options)
     remarks: list[str] = []
     with elapsed(f"reading {' '.join(map(str, paths))}"):
         if name == "records":
-            table = cordwood.metadata_records(paths, on_damage=on_damage)
+            table = cordwood.metadata_records(paths, on_damage=on_damage, max_batch_bytes=max_batch_bytes)
         else:
-            found = cordwood.metadata(paths, on_damage=on_damage, topics=topic)
+            found = cordwood.metadata(paths, on_damage=on_damage, topics=topic, max_batch_bytes=max_batch_bytes)
             table = getattr(found, name)
             remarks = [] if name == "errors" else _remarks(found.errors)
     shown = _shown(table, name)

@@ -15,8 +15,10 @@ from cordwood import (
     SegmentSplit,
 )
 from cordwood._core import _wrong_writer_files
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.path import parse_path
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 
@@ -25,10 +27,11 @@ __all__ = ["recover"]
 _COLUMNS: list[Column] = [("file", "left"), ("change", "text")]
 
 
-def recover(
+def recover(  # noqa: PLR0913, PLR0917  (its options)
     path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     yes: Annotated[bool, typer.Option("--yes", help="Recover the log. Without this, only print the plan.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
@@ -46,17 +49,17 @@ def recover(
     cordwood recover orders-0 --set index.interval.bytes=1024
     """  # noqa: D301
     config = settings_of(path, properties, assignments).config
-    plan = LogWriter.plan_recovery(path, config=config)
+    plan = LogWriter.plan_recovery(path, config=config, max_batch_bytes=max_batch_bytes)
     if plan.is_clean:
         # raises for a directory without a segment: opening it for writing would create a log
         Log(path)
     # an opening makes them again, which is not in the plan
     wrong_files = _wrong_writer_files(path)
     if yes and (not plan.is_clean or wrong_files):
-        with silent_log(), LogWriter(path, config=config) as writer:
+        with silent_log(), LogWriter(path, config=config, max_batch_bytes=max_batch_bytes) as writer:
             done = writer.recovery
         # another process may have recovered the log after the first plan
-        plan = done or LogWriter.plan_recovery(path, config=config)
+        plan = done or LogWriter.plan_recovery(path, config=config, max_batch_bytes=max_batch_bytes)
     if json:
         print_json(_document(plan) | {"rewritten_files": wrong_files, "dry_run": not yes})
     else:

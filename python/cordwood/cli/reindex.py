@@ -8,8 +8,10 @@ import typer
 
 from cordwood import CordwoodError, DerivedFile, LogDir, RebuildReport, classify, rebuild_indexes
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, error_in_words, say
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.selection import has_log
 from cordwood.cli.settings import INTERVAL_SOURCES, PROPERTIES, SETTINGS, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
@@ -35,6 +37,7 @@ def reindex(  # noqa: PLR0913, PLR0917  (a command's options)
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,
     threads: Annotated[int, typer.Option(min=1, help="How many segments are read at the same time.")] = 1,
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     yes: Annotated[bool, typer.Option("--yes", help="Replace the files. Without this, only compare them.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of tables.")] = False,
 ) -> None:
@@ -74,7 +77,10 @@ def reindex(  # noqa: PLR0913, PLR0917  (a command's options)
         for partition in partitions:
             try:
                 config = settings_of(partition, properties, assignments).config if has_settings else None
-                reports.append(rebuild_indexes(partition, config=config, dry_run=not yes, threads=threads))
+                report = rebuild_indexes(
+                    partition, config=config, dry_run=not yes, threads=threads, max_batch_bytes=max_batch_bytes
+                )
+                reports.append(report)
             except (CordwoodError, OSError) as error:
                 if len(partitions) == 1:
                     raise

@@ -9,7 +9,9 @@ import typer
 from cordwood import RepairPlan
 from cordwood import repair as repair_partition
 from cordwood.cli.exit_codes import FAILED
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.path import parse_path
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 
@@ -32,6 +34,7 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
     policy: Annotated[Policy, typer.Option("--policy", help="What is mended.")] = Policy.TORN_TAIL,
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     yes: Annotated[
         bool, typer.Option("--apply", "--yes", help="Repair the partition. Without this, only print the plan.")
     ] = False,
@@ -63,6 +66,7 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
         policy="torn_tail" if policy is Policy.TORN_TAIL else "kafka" if policy is Policy.KAFKA else "salvage",
         config=config,
         dry_run=not yes,
+        max_batch_bytes=max_batch_bytes,
     )
     if json:
         print_json(_document(plan))

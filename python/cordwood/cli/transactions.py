@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import cordwood
 from cordwood.cli.declared import Argument, Option
 from cordwood.cli.exit_codes import NothingFoundError, UsageError, say
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES, MAX_BATCH_BYTES_OPTION
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import elapsed
 from cordwood.cli.tables import (
@@ -51,6 +52,7 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
     ] = None,
     yes: Annotated[bool, Option("--yes", help="With --abort: write the marker. Without this, only print it.")] = False,
     on_damage: OnDamageOption = "raise",
+    max_batch_bytes: Annotated[int, Option(**MAX_BATCH_BYTES_OPTION)] = DEFAULT_MAX_BATCH_BYTES,
     output_format: FormatOption = None,
     json: JsonOption = False,
     output: OutputOption = None,
@@ -92,11 +94,16 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
         _check_topics(topic, [path for path, of_path in zip(paths, named, strict=True) if of_path is None])
     with elapsed(f"reading {' '.join(map(str, paths))}"):
         if is_open:
-            table, shown = cordwood.open_transactions(paths, topics=topic, on_damage=on_damage), _OPEN
+            table = cordwood.open_transactions(
+                paths, topics=topic, on_damage=on_damage, max_batch_bytes=max_batch_bytes
+            )
+            shown = _OPEN
             is_partition = len(paths) == 1 and named[0] is not None
             deleted = _deleted_if_known(paths[0], table) if is_partition else []
         else:
-            table = cordwood.transactions(paths, transactional_ids=transactional_id, on_damage=on_damage)
+            table = cordwood.transactions(
+                paths, transactional_ids=transactional_id, on_damage=on_damage, max_batch_bytes=max_batch_bytes
+            )
             shown, deleted = _IDS, []
     _say_deleted(deleted)
     remarks = _unread(table) if is_open else []

@@ -63,7 +63,7 @@ pub(super) fn write(
                 expected: format!("the batch that was found at position {at}"),
                 found: "other bytes".to_owned(),
             };
-            let mut header = BatchHeader::parse(&bytes, piece.end - at).map_err(|_| changed())?;
+            let mut header = BatchHeader::parse_unproven(&bytes, piece.end - at).map_err(|_| changed())?;
             bytes.resize(usize::try_from(header.size).unwrap_or(0), 0);
             image.read_exact_at(at, &mut bytes)?;
             header.ensure_valid(&bytes).map_err(|_| changed())?;

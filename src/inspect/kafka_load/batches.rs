@@ -2,12 +2,14 @@
 //!
 //! *Source*: `FileRecords`, `FileLogInputStream`.
 
+use std::path::PathBuf;
+
 use super::disk::{Disk, Reader};
 use super::exception::{ExceptionKind, Step, Thrown};
 use crate::error::Malformed;
 use crate::inspect::batch_place::{BatchPlace, MIN_LENGTH, TooShort};
 use crate::record::control::{ControlType, EndMarker, first_record};
-use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, V2_HEADER, crc};
+use crate::record::{BatchHeader, LOG_OVERHEAD, PREFIX, V2_HEADER, crc};
 
 /// Bytes of one read of a large batch.
 const READ_BYTES: usize = 1 << 20;
@@ -17,6 +19,8 @@ const READ_BYTES: usize = 1 << 20;
 pub(super) struct Batches {
     reader: Reader,
     name: String,
+    path: PathBuf,
+    max_batch_bytes: usize,
     /// The position after the last byte that counts.
     end: u64,
 }
@@ -27,7 +31,8 @@ impl Batches {
         let reader = disk.reader(name)?;
         let reader =
             reader.ok_or_else(|| Thrown::kafka(ExceptionKind::Io, name, "the file does not exist"))?;
-        Ok(Self { end: size.min(reader.size()), reader, name: name.to_owned() })
+        let (path, max_batch_bytes) = (disk.directory().path_of(name), disk.max_batch_bytes());
+        Ok(Self { end: size.min(reader.size()), reader, name: name.to_owned(), path, max_batch_bytes })
     }
 
     /// Only the bytes below a position count from now on.
@@ -96,8 +101,9 @@ impl Batches {
         if !header.is_wrapper() {
             return Ok(batch.offset);
         }
+        let max = self.max_batch_bytes;
         let whole = self.whole(batch)?;
-        let resolved = header.resolve_base_offset(whole, &mut Vec::new());
+        let resolved = header.resolve_base_offset_up_to(max, whole, &mut Vec::new());
         resolved.map_err(|malformed| {
             let Malformed { expected, found, .. } = &malformed;
             if malformed.is_too_large() {
@@ -117,8 +123,8 @@ impl Batches {
     /// All bytes of a batch.
     fn whole(&mut self, batch: &BatchPlace) -> Step<&[u8]> {
         let size = usize::try_from(batch.size).unwrap_or(usize::MAX);
-        if size > MAX_BATCH_BYTES {
-            let malformed = Malformed::too_large(MAX_BATCH_BYTES, format!("{size} bytes, as stored"));
+        if size > self.max_batch_bytes {
+            let malformed = Malformed::too_large(self.max_batch_bytes, format!("{size} bytes, as stored"));
             return Err(self.too_large(malformed, batch));
         }
         Ok(self.reader.read(batch.position, size)?)
@@ -126,7 +132,7 @@ impl Batches {
 
     /// The plan cannot be made: Kafka reads such a batch.
     fn too_large(&self, malformed: Malformed, batch: &BatchPlace) -> Thrown {
-        Thrown::Error(malformed.at(&self.name, batch.position, Some(batch.offset)))
+        Thrown::Error(malformed.at(&self.path, batch.position, Some(batch.offset)))
     }
 
     /// The end marker in a control batch; `None` if the batch has no record.

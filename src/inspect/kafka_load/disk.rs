@@ -44,11 +44,12 @@ pub(super) struct Disk {
     before: BTreeMap<String, u64>,
     /// The names of directories in it, sorted.
     directories: Vec<String>,
+    max_batch_bytes: usize,
 }
 
 impl Disk {
     /// The files as they are.
-    pub(super) fn of(directory: &Directory) -> Result<Self> {
+    pub(super) fn of(directory: &Directory, max_batch_bytes: usize) -> Result<Self> {
         let (mut before, mut directories) = (BTreeMap::new(), Vec::new());
         for (name, file_type) in directory.entries()? {
             if file_type.is_dir() {
@@ -64,7 +65,12 @@ impl Disk {
         };
         let files = before.iter().map(source).collect();
         directories.sort_unstable();
-        Ok(Self { directory: directory.clone(), files, before, directories })
+        Ok(Self { directory: directory.clone(), files, before, directories, max_batch_bytes })
+    }
+
+    /// The largest batch that is read as a whole, bytes.
+    pub(super) fn max_batch_bytes(&self) -> usize {
+        self.max_batch_bytes
     }
 
     pub(super) fn directory(&self) -> &Directory {

@@ -18,8 +18,9 @@ use crate::error::{Error, Result};
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, PartitionName};
 use crate::fs::{Directory, is_data_directory};
 use crate::inspect::internal_topics::known_settings;
-use crate::inspect::rebuild::{IntervalSource, entry_rule, topics_index_settings};
+use crate::inspect::rebuild::{IntervalSource, shown_interval, topics_index_settings};
 use crate::log::{Log, LogOptions};
+use crate::record::MAX_BATCH_BYTES;
 use crate::record::crc::crc32c;
 use crate::state::data_directory::{CLEAN_SHUTDOWN, DataDirectory};
 use crate::state::offset_checkpoint::{LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS};
@@ -27,7 +28,7 @@ use crate::state::producers::ProducerEntry;
 use crate::types::Interrupt;
 
 /// How the partition is opened.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct LoadOptions<'a> {
     /// Whether the broker was shut down cleanly; `None`: whether the data directory has the marker `.kafka_cleanshutdown`.
     pub clean: Option<bool>,
@@ -39,8 +40,24 @@ pub struct LoadOptions<'a> {
     /// data directory, or Kafka's defaults; if neither states `index.interval.bytes`, the one that the existing offset indexes show:
     /// after an unclean shutdown, what Kafka finds depends on it.
     pub config: Option<Cow<'a, LogConfig>>,
+    /// The largest batch that is read as a whole, bytes, as stored and decompressed. A larger one with a marker, or of v0 or v1 with its
+    /// offsets in its compressed records, is an [`Error::BatchTooLarge`].
+    pub max_batch_bytes: usize,
     /// Called during long operations.
     pub interrupt: Interrupt,
+}
+
+impl Default for LoadOptions<'_> {
+    fn default() -> Self {
+        Self {
+            clean: None,
+            recovery_point: None,
+            log_start_offset: None,
+            config: None,
+            max_batch_bytes: MAX_BATCH_BYTES,
+            interrupt: Interrupt::NEVER,
+        }
+    }
 }
 
 /// What a broker does when it opens a partition directory.
@@ -136,14 +153,14 @@ impl KafkaLoad {
     ///
     /// # Errors
     /// [`Error::Config`] if `clean` is `None` and the directory is not in a Kafka data directory, or for a wrong setting;
-    /// [`Error::LogNotFound`]; [`Error::Io`]; [`Error::LogChanged`]; [`Error::Interrupted`].
+    /// [`Error::BatchTooLarge`]; [`Error::LogNotFound`]; [`Error::Io`]; [`Error::LogChanged`]; [`Error::Interrupted`].
     pub fn plan(path: &Path, options: &LoadOptions<'_>) -> Result<Self> {
         let directory = Directory::open(path, "give the path of a partition directory")?;
         DataDirectory::refuse_itself(&directory)?;
         let (config, interval_source) = settings(&directory, options)?;
         let start = Start::of(&directory, options)?;
         let mut run = Run {
-            disk: Disk::of(&directory)?,
+            disk: Disk::of(&directory, options.max_batch_bytes)?,
             config: &config,
             epochs: Epochs::default(),
             interrupt: options.interrupt,
@@ -239,7 +256,8 @@ impl KafkaLoad {
 fn settings(directory: &Directory, options: &LoadOptions<'_>) -> Result<(LogConfig, IntervalSource)> {
     let given = options.config.as_deref().cloned().unwrap_or_default();
     given.validate()?;
-    let log_options = LogOptions { interrupt: options.interrupt, ..LogOptions::default() };
+    let LoadOptions { max_batch_bytes, interrupt, .. } = *options;
+    let log_options = LogOptions { max_batch_bytes, interrupt, ..LogOptions::default() };
     let known = match given.stated {
         StatedSettings::ALL => None,
         _ => known_settings(directory.path(), &log_options)?.settings,
@@ -248,9 +266,9 @@ fn settings(directory: &Directory, options: &LoadOptions<'_>) -> Result<(LogConf
     if let Some(source) = source {
         return Ok((config, source));
     }
-    let shown = Log::open_in(directory.clone(), log_options).and_then(|log| entry_rule(&log, None));
+    let shown = Log::open_in(directory.clone(), log_options).and_then(|log| shown_interval(&log));
     let (interval, source) = match shown {
-        Ok((rule, source)) => (u32::try_from(rule.interval_bytes).ok(), source),
+        Ok((interval, source)) => (u32::try_from(interval).ok(), source),
         Err(error @ Error::Interrupted(_)) => return Err(error),
         // a log that a reader cannot open shows no interval
         Err(_) => (None, IntervalSource::Default),

@@ -21,7 +21,6 @@ mod interval;
 mod producer_replay;
 mod report;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 pub use derive::DerivedFiles;
@@ -38,6 +37,7 @@ use crate::fs::{Directory, PartitionLocks};
 use crate::index::due_entries::EntryRule;
 use crate::inspect::internal_topics::{TopicSettings, known_settings};
 use crate::log::{Log, LogOptions};
+use crate::record::MAX_BATCH_BYTES;
 use crate::types::{Interrupt, OnWarning};
 
 /// How the derived files of a partition are rebuilt.
@@ -53,6 +53,8 @@ pub struct RebuildOptions {
     pub segments: Option<Vec<i64>>,
     /// The number of threads that read segments; 0 counts as 1.
     pub threads: usize,
+    /// The largest batch, bytes, as stored and decompressed. See [`LogOptions::max_batch_bytes`].
+    pub max_batch_bytes: usize,
     /// Called during long work.
     pub interrupt: Interrupt,
     /// Receives the warnings about the log.
@@ -66,6 +68,7 @@ impl Default for RebuildOptions {
             dry_run: true,
             segments: None,
             threads: 1,
+            max_batch_bytes: MAX_BATCH_BYTES,
             interrupt: Interrupt::NEVER,
             on_warning: OnWarning::IGNORE,
         }
@@ -88,6 +91,7 @@ impl Default for RebuildOptions {
 /// changed then. Bytes after the last whole batch of the last segment are not damage.
 /// [`Error::UnsupportedFormat`] for a segment that recovery would split, and after an interrupted
 /// compaction. [`Error::Locked`] if a writer or a broker holds a lock, unless it is a dry run.
+/// [`Error::BatchTooLarge`] for a batch of v0 or v1 above the limit, whose offsets are in its compressed records.
 /// [`Error::LogNotFound`], [`Error::Config`], [`Error::Io`].
 ///
 /// *Source*: `LogSegment.recover`.
@@ -115,7 +119,8 @@ pub fn rebuild_in(directory: &Directory, options: &RebuildOptions) -> Result<Reb
 }
 
 fn log_options(options: &RebuildOptions) -> LogOptions {
-    LogOptions { interrupt: options.interrupt, on_warning: options.on_warning, ..LogOptions::default() }
+    let RebuildOptions { max_batch_bytes, interrupt, on_warning, .. } = *options;
+    LogOptions { max_batch_bytes, interrupt, on_warning, ..LogOptions::default() }
 }
 
 /// Compares all files. The replacements of those that differ are prepared.
@@ -172,34 +177,41 @@ pub(crate) fn entry_rule(log: &Log, given: Option<&LogConfig>) -> Result<(EntryR
     let given = given.cloned().unwrap_or_default();
     given.validate()?;
     let known = known_settings(log.path(), log.options())?.settings;
-    let (config, stated) = match topics_index_settings(&given, known.as_ref()) {
-        // a topic that this library does not write to
-        Err(Error::Config { .. }) => topics_index_settings(&given, None)?,
-        found => found?,
-    };
-    let (interval_bytes, source) = if let Some(source) = stated {
-        (u64::from(config.index_interval_bytes), source)
-    } else if let Some(interval_bytes) = interval::infer(log)? {
-        (interval_bytes, IntervalSource::Inferred)
-    } else {
-        (u64::from(config.index_interval_bytes), IntervalSource::Default)
+    let (config, stated) = topics_index_settings(&given, known.as_ref())?;
+    let (interval_bytes, source) = match stated {
+        Some(source) => (u64::from(config.index_interval_bytes), source),
+        None => shown_interval(log)?,
     };
     Ok((EntryRule { interval_bytes, max_index_size: u64::from(config.segment_index_bytes) }, source))
 }
 
-/// The settings that were given, with those of the topic where they state none; and where `index.interval.bytes` is from, `None`
-/// if neither has it.
+/// The interval of index entries that the existing offset indexes of a log show, or Kafka's default.
 ///
 /// # Errors
-/// [`Error::Config`] if the topic has settings that are not supported.
+/// As [`Log::open`].
+pub(crate) fn shown_interval(log: &Log) -> Result<(u64, IntervalSource)> {
+    let inferred = interval::infer(log)?.map(|interval| (interval, IntervalSource::Inferred));
+    Ok(inferred.unwrap_or((LogConfig::default().index_interval_bytes.into(), IntervalSource::Default)))
+}
+
+/// The settings that were given, with those of the topic about index files where they state none; and where `index.interval.bytes` is
+/// from, `None` if neither has it. A value of the topic that Kafka refuses does not count.
+///
+/// # Errors
+/// [`Error::Config`] for a wrong setting that was given.
 pub(crate) fn topics_index_settings(
     given: &LogConfig,
     known: Option<&TopicSettings>,
 ) -> Result<(LogConfig, Option<IntervalSource>)> {
     let is_given = given.states(INDEX_INTERVAL).then_some(IntervalSource::Given);
     let Some(known) = known else { return Ok((given.clone(), is_given)) };
-    let config = known.config(&BTreeMap::new(), &given.stated_properties())?;
-    let is_topics = known.index_interval()? == Some(config.index_interval_bytes);
+    let topics = match known.index_config(&LogConfig::default()) {
+        Err(Error::Config { .. }) => return Ok((given.clone(), is_given)),
+        found => found?,
+    };
+    let config = known.index_config(given)?;
+    let is_topics =
+        topics.states(INDEX_INTERVAL) && topics.index_interval_bytes == config.index_interval_bytes;
     Ok((config, if is_topics { Some(IntervalSource::Topic) } else { is_given }))
 }
 

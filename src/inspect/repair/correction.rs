@@ -15,6 +15,7 @@
 //! place. [`super::places`] has those.
 
 use super::survey::Damaged;
+use crate::error::Malformed;
 use crate::record::{BatchHeader, LOG_OVERHEAD, PREFIX, V2_HEADER};
 
 /// The bytes of a v2 header outside the checksum, without the checksum itself.
@@ -79,15 +80,31 @@ impl Neighbours {
 
 /// The correction of a damaged range that is one batch, whose base offset is left as it is; `None` if the range is not one batch, or
 /// if a field is not determined.
-pub(super) fn in_place(bytes: &[u8], neighbours: &Neighbours) -> Option<Correction> {
-    let found_magic = *bytes.get(PREFIX - 1)?;
-    [2, 1, 0].into_iter().find_map(|magic| {
+///
+/// # Errors
+/// [`Malformed`] for a batch above `max_batch_bytes` whose offsets are in its compressed records.
+pub(super) fn in_place(
+    bytes: &[u8],
+    neighbours: &Neighbours,
+    max_batch_bytes: usize,
+) -> Result<Option<Correction>, Malformed> {
+    let Some(found) = bytes.first_chunk::<PREFIX_BYTES>() else { return Ok(None) };
+    for magic in [2, 1, 0] {
         // the checksum of the old formats covers the magic
-        (magic == 2 || magic == found_magic).then(|| in_place_as(magic, bytes, neighbours))?
-    })
+        if magic != 2 && Some(&magic) != found.last() {
+            continue;
+        }
+        let Some((whole, evidence)) = mended(magic, bytes, neighbours) else { continue };
+        let fits = resolved(&whole, max_batch_bytes)?.is_some_and(|header| neighbours.fits(&header));
+        if let Some(prefix) = whole.first_chunk().filter(|prefix| fits && *prefix != found) {
+            return Ok(Some(Correction { prefix: *prefix, description: evidence.join("; ") }));
+        }
+    }
+    Ok(None)
 }
 
-fn in_place_as(magic: u8, bytes: &[u8], neighbours: &Neighbours) -> Option<Correction> {
+/// The batch with the length, the magic and the leader epoch that it must have, and the evidence.
+fn mended(magic: u8, bytes: &[u8], neighbours: &Neighbours) -> Option<(Vec<u8>, Vec<String>)> {
     let found: [u8; PREFIX_BYTES] = *bytes.first_chunk()?;
     let mut whole = bytes.to_vec();
     let length = i32::try_from(bytes.len().checked_sub(LOG_OVERHEAD)?).ok()?;
@@ -115,14 +132,16 @@ fn in_place_as(magic: u8, bytes: &[u8], neighbours: &Neighbours) -> Option<Corre
             evidence.push(format!("leader epoch {epoch} is {both}, as before and after it: one bit differs"));
         }
     }
-    resolved(&whole).filter(|header| neighbours.fits(header))?;
-    let prefix = *whole.first_chunk()?;
-    (prefix != found).then(|| Correction { prefix, description: evidence.join("; ") })
+    Some((whole, evidence))
 }
 
 /// The correction of a batch of which nothing but the base offset is wrong, and that has exactly the missing offsets. The stored value
 /// must differ from the right one in one bit: any other batch is a whole one of another place.
-pub(super) fn renumbered(bytes: &[u8], neighbours: &Neighbours) -> Option<Correction> {
+pub(super) fn renumbered(
+    bytes: &[u8],
+    neighbours: &Neighbours,
+    max_batch_bytes: usize,
+) -> Option<Correction> {
     let mut whole = bytes.to_vec();
     let magic = *bytes.get(PREFIX - 1)?;
     let old = i64::from_be_bytes(*bytes.first_chunk()?);
@@ -132,7 +151,8 @@ pub(super) fn renumbered(bytes: &[u8], neighbours: &Neighbours) -> Option<Correc
         return None;
     }
     write(&mut whole, 0, &new.to_be_bytes());
-    let filling = resolved(&whole)
+    let filling = resolved(&whole, max_batch_bytes)
+        .ok()?
         .filter(|header| neighbours.is_filled_by(header) && neighbours.allows_epoch(header.leader_epoch))?;
     let description = format!(
         "offset {old} is {new}: one bit differs, and the batch has exactly the offsets {} to {}, which are missing between its \
@@ -197,15 +217,23 @@ impl Sequences {
 /// no header are skipped if whole batches follow up to the end of the range: a batch inside a value does not end there.
 ///
 /// `is_log_end`: no batch follows the range. The rest of a torn batch there is its payload, in which no batch is looked for.
-pub(super) fn batches_in(bytes: &[u8], is_log_end: bool) -> Vec<WholeBatch> {
+///
+/// # Errors
+/// The position in the range of a batch above `max_batch_bytes` whose offsets are in its compressed records.
+pub(super) fn batches_in(
+    bytes: &[u8],
+    is_log_end: bool,
+    max_batch_bytes: usize,
+) -> Result<Vec<WholeBatch>, (usize, Malformed)> {
     let (mut found, mut at) = (Vec::new(), 0);
     let mut work_left = bytes.len().saturating_mul(4);
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         let parsed = possible_at_start(rest, u64::MAX);
-        let Some((header, whole)) =
-            parsed.and_then(|header| Some((header, rest.get(..header.size as usize)?)))
-        else {
-            if is_log_end && parsed.is_some() {
+        let whole = parsed.and_then(|header| Some((header, rest.get(..header.size as usize)?)));
+        let is_batch =
+            |header: &BatchHeader, whole| header.is_consistent() || header.ensure_valid(whole).is_ok();
+        let Some((header, whole)) = whole.filter(|(header, whole)| is_batch(header, whole)) else {
+            if is_log_end && parsed.is_some_and(|header| header.size as usize > rest.len()) {
                 break;
             }
             match next_leading_to_end(bytes, at, &mut work_left) {
@@ -216,7 +244,7 @@ pub(super) fn batches_in(bytes: &[u8], is_log_end: bool) -> Vec<WholeBatch> {
         };
         let size = whole.len();
         if header.ensure_valid(whole).is_ok() {
-            let own = resolved(whole);
+            let own = resolved(whole, max_batch_bytes).map_err(|malformed| (at, malformed))?;
             // a wrapper whose offsets cannot be found has no place
             if own.is_some() || !header.is_wrapper() {
                 let placed = own.unwrap_or(header);
@@ -226,7 +254,7 @@ pub(super) fn batches_in(bytes: &[u8], is_log_end: bool) -> Vec<WholeBatch> {
         }
         at += size;
     }
-    found
+    Ok(found)
 }
 
 /// The first position after `from` at which whole batches begin that lead to the end of the bytes. `work_left`: the number of bytes
@@ -249,21 +277,24 @@ fn next_leading_to_end(bytes: &[u8], from: usize, work_left: &mut usize) -> Opti
     None
 }
 
-fn resolved(bytes: &[u8]) -> Option<BatchHeader> {
-    let mut header = BatchHeader::parse(bytes, bytes.len() as u64).ok()?;
-    header.resolve_base_offset(bytes, &mut Vec::new()).ok()?;
-    Some(header)
+/// The header with its first offset; `None` if it cannot be found.
+fn resolved(bytes: &[u8], max_batch_bytes: usize) -> Result<Option<BatchHeader>, Malformed> {
+    let Ok(mut header) = BatchHeader::parse(bytes, bytes.len() as u64) else { return Ok(None) };
+    match header.resolve_base_offset_up_to(max_batch_bytes, bytes, &mut Vec::new()) {
+        Err(malformed) if malformed.is_too_large() => Err(malformed),
+        resolved => Ok(resolved.is_ok().then_some(header)),
+    }
 }
 
-/// The header at the start of some bytes, with the offsets and the leader epoch set to 0: no checksum covers them. `available`: the
-/// largest size that it may have.
+/// The header at the start of some bytes, with the offsets and the leader epoch set to 0: no checksum covers them. One that needs its
+/// checksum to be acceptable is not compared with it. `available`: the largest size that it may have.
 fn possible_at_start(bytes: &[u8], available: u64) -> Option<BatchHeader> {
     let mut start = bytes.get(..V2_HEADER).unwrap_or(bytes).to_vec();
     write(&mut start, 0, &0_i64.to_be_bytes());
     if start.get(PREFIX - 1) == Some(&2) {
         write(&mut start, LOG_OVERHEAD, &0_i32.to_be_bytes());
     }
-    BatchHeader::parse(&start, available).ok()
+    BatchHeader::parse_unproven(&start, available).ok()
 }
 
 /// [`possible_at_start`] of a batch whose checksum matches.

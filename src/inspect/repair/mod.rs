@@ -36,19 +36,34 @@ pub use repair_plan::{LostRange, RepairAction, RepairActionKind, RepairPlan, Rep
 use crate::config::LogConfig;
 use crate::error::Result;
 use crate::fs::{Directory, PartitionLocks};
+use crate::record::MAX_BATCH_BYTES;
 use crate::state::data_directory::DataDirectory;
 use crate::types::Interrupt;
 
 /// How a partition is repaired.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct RepairOptions {
     /// What is mended.
     pub policy: RepairPolicy,
     /// The settings of the topic, of which `index.interval.bytes` and `segment.index.bytes` determine the entries of rebuilt indexes.
     /// `None`: the interval that the existing offset indexes show, and Kafka's defaults.
     pub config: Option<LogConfig>,
+    /// The largest batch, bytes, as stored and decompressed. See
+    /// [`LogOptions::max_batch_bytes`](crate::log::LogOptions::max_batch_bytes).
+    pub max_batch_bytes: usize,
     /// Called during long work.
     pub interrupt: Interrupt,
+}
+
+impl Default for RepairOptions {
+    fn default() -> Self {
+        Self {
+            policy: RepairPolicy::default(),
+            config: None,
+            max_batch_bytes: MAX_BATCH_BYTES,
+            interrupt: Interrupt::NEVER,
+        }
+    }
 }
 
 const ADVICE: &str = "give the path of a partition directory, such as data/orders-0";
@@ -58,7 +73,8 @@ const ADVICE: &str = "give the path of a partition directory, such as data/order
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt) for damage that the policy does not mend; the error names the policies that do.
 /// [`Error::Locked`](crate::Error::Locked) if a broker or a writer has the partition open.
-/// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for batches that this version cannot read: they are not damage.
+/// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for batches that this version cannot read, and
+/// [`Error::BatchTooLarge`](crate::Error::BatchTooLarge) for those above the limit that have to be decompressed: they are not damage.
 /// [`Error::Io`](crate::Error::Io).
 pub fn plan_repair(path: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairPlan> {
     plan_repair_in(&Directory::open(path.as_ref(), ADVICE)?, options)

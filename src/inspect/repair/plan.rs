@@ -16,6 +16,7 @@ use crate::error::{Malformed, Result};
 use crate::fs::names::{FileKind, segment_file, segment_files_of};
 use crate::fs::{Directory, SegmentFile};
 use crate::index::due_entries::EntryRule;
+use crate::inspect::internal_topics::is_topic_compacted;
 use crate::inspect::rebuild::entry_rule;
 use crate::log::{Log, LogOptions};
 use crate::segment::SCAN_READ;
@@ -61,7 +62,8 @@ pub(super) struct Mended {
 
 /// How the log is opened: nothing is mapped, because files are replaced.
 pub(super) fn log_options(options: &RepairOptions) -> LogOptions {
-    LogOptions { io: Io::Pread, interrupt: options.interrupt, ..LogOptions::default() }
+    let RepairOptions { max_batch_bytes, interrupt, .. } = *options;
+    LogOptions { io: Io::Pread, max_batch_bytes, interrupt, is_topic_compacted, ..LogOptions::default() }
 }
 
 /// Makes the plan. `from_disk`: reads the `.log` files from the disk and not from the page cache, before a repair.
@@ -83,7 +85,7 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
     }
     let segments: Vec<_> = log.segments().iter().cloned().collect();
     refuse_remote_start(directory, &segments, data_directory.as_ref())?;
-    let lost_start = refuse_missing_start(directory, &segments, checkpoint, data_directory.as_ref());
+    let lost_start = refuse_missing_start(&log, checkpoint, data_directory.as_ref());
     if options.policy == RepairPolicy::TornTail {
         if let Some(missing) = missing {
             return Err(missing.advising("the policies salvage and kafka continue without it", directory));

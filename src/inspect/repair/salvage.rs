@@ -6,7 +6,7 @@ use super::decide::{Taken, Target, is_lost, reason};
 use super::places::{self, Displaced, Known, Place};
 use super::repair_plan::RepairActionKind;
 use super::survey::{Damaged, Piece, Survey};
-use crate::error::Result;
+use crate::error::{Malformed, Result};
 use crate::record::{BatchHeader, MAX_BATCH_BYTES};
 use crate::segment::LOOKUP_READ;
 use crate::types::{is_or_are, offsets_in_words};
@@ -64,13 +64,19 @@ fn keep_intact(
         let neighbours =
             Neighbours::of(damaged, survey.segment.upper(), next.map_or(after, |next| Some(next.1)));
         let bytes = if damaged.is_zero { Vec::new() } else { read(survey, damaged)? };
-        if let Some(correction) = correction::in_place(&bytes, &neighbours) {
+        let max = survey.segment.open_files().max_batch_bytes;
+        let too_large = |(at, malformed): (usize, Malformed)| {
+            malformed.at(survey.segment.path(), damaged.start + at as u64, None)
+        };
+        let in_place = correction::in_place(&bytes, &neighbours, max);
+        if let Some(correction) = in_place.map_err(|malformed| too_large((0, malformed)))? {
             let (part, correction) = corrected(damaged.start, damaged.end, &correction);
             contents.push(part);
             taken.push(correction);
             continue;
         }
-        let found = correction::batches_in(&bytes, neighbours.next_offset.is_none());
+        let found =
+            correction::batches_in(&bytes, neighbours.next_offset.is_none(), max).map_err(too_large)?;
         displaced.extend(found.iter().map(|batch| Displaced {
             target: number,
             range: ranges.len(),
@@ -91,7 +97,7 @@ fn keep_intact(
                 lost: is_lost(damaged, neighbours.next_offset)
                     .then_some((damaged.start_offset, neighbours.next_offset)),
             },
-            corrections: all_corrected(&bytes, &found, &neighbours).unwrap_or_default(),
+            corrections: all_corrected(&bytes, &found, &neighbours, max).unwrap_or_default(),
         });
     }
     Ok(target)
@@ -100,7 +106,8 @@ fn keep_intact(
 /// The bytes of damage; none if they are too many for one batch.
 fn read(survey: &Survey, damaged: &Damaged) -> Result<Vec<u8>> {
     let length = usize::try_from(damaged.end - damaged.start).unwrap_or(usize::MAX);
-    if length > MAX_BATCH_BYTES {
+    // also with a low limit, smaller batches in it are kept
+    if length > survey.segment.open_files().max_batch_bytes.max(MAX_BATCH_BYTES) {
         return Ok(Vec::new());
     }
     Ok(survey.segment.log_file(LOOKUP_READ)?.read(damaged.start, length)?.to_vec())
@@ -111,6 +118,7 @@ fn all_corrected(
     bytes: &[u8],
     batches: &[correction::WholeBatch],
     neighbours: &Neighbours,
+    max_batch_bytes: usize,
 ) -> Option<Vec<Option<Correction>>> {
     let total = batches.iter().try_fold(0_i64, |total, batch| total.checked_add(batch.span))?;
     let size: usize = batches.iter().map(|batch| batch.size).sum();
@@ -125,7 +133,11 @@ fn all_corrected(
         let is_right = batch
             .header
             .is_some_and(|header| header.base_offset == expected && own.allows_epoch(header.leader_epoch));
-        corrections.push(if is_right { None } else { Some(correction::renumbered(whole, &own)?) });
+        corrections.push(if is_right {
+            None
+        } else {
+            Some(correction::renumbered(whole, &own, max_batch_bytes)?)
+        });
         expected = next;
     }
     Some(corrections)

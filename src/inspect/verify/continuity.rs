@@ -9,11 +9,17 @@ use crate::segment::is_relative;
 /// Gaps of a log: those between segments; and those within a segment unless the log was compacted for certain.
 ///
 /// A gap within a segment is what compaction leaves, and what a batch leaves that was taken out. So it is no evidence that a segment
-/// beside it was not lost. Batches that compaction has rewritten are, and the cleaner's checkpoint.
+/// beside it was not lost. Batches that compaction has rewritten are, the cleaner's checkpoint, and the topic's settings.
 pub(super) fn check(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
     let mut findings = Vec::new();
     // then gaps are usual, and none is worth a note
-    let is_cleaned = log.is_cleaned() || summaries.iter().any(|summary| summary.is_rewritten);
+    let is_cleaned = log.is_stated_compacted() || summaries.iter().any(|summary| summary.is_rewritten);
+    let cleaned_end = log.cleaned_end();
+    // compaction leaves a segment without its first batches, or without any; a lost one would not be there
+    let is_emptied = |summary: &Summary| {
+        let is_short = summary.first_offset.is_none_or(|first| first > summary.base_offset);
+        is_short && !summary.is_damaged && cleaned_end.is_none_or(|end| summary.end_offset <= end)
+    };
     let mut before: Option<(usize, i64)> = None;
     let mut is_compacted_before = false;
     for (number, summary) in summaries.iter().enumerate() {
@@ -21,7 +27,7 @@ pub(super) fn check(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
         let expected = before.map_or(summary.base_offset, |(_, end)| end);
         let last = before.and_then(|(number, _)| summaries.get(number));
         let is_known = !summary.is_damaged_at_start && last.is_none_or(|last| !last.is_damaged_at_end);
-        let is_compacted_here = is_compacted_before || summary.is_compacted;
+        let is_compacted_here = is_compacted_before || summary.is_compacted || is_emptied(summary);
         if start > expected && is_known && !(is_cleaned && is_compacted_here) {
             // a segment cannot have so many offsets; those of a log with gaps everywhere may have been given to it
             let is_leap = is_compacted_here && last.is_some_and(|last| !is_relative(start, last.base_offset));
@@ -31,9 +37,10 @@ pub(super) fn check(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
         }
         if summary.batches > 0 || summary.is_damaged || before.is_none() {
             before = Some((number, summary.end_offset.max(summary.base_offset)));
-            is_compacted_before = summary.is_compacted;
+            is_compacted_before = summary.is_compacted || is_emptied(summary);
         } else {
             before = Some((number, summary.base_offset));
+            is_compacted_before = is_emptied(summary);
         }
     }
     if !is_cleaned {

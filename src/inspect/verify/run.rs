@@ -19,12 +19,13 @@ use super::work::{Interruption, OF_THREAD, Progress, Source, Work};
 use super::{Finding, Verification, VerifyOptions, files};
 use crate::error::{Error, Result};
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, Stage};
-use crate::fs::{Directory, is_data_directory};
+use crate::fs::{Directory, is_data_directory, max_open_files};
+use crate::inspect::internal_topics::is_topic_compacted;
 use crate::log::LogOptions;
 use crate::segment::{Segment, with_descriptors};
 
-/// The number of partitions that are open at a time.
-const GROUP: usize = 64;
+/// The number of partitions that are open at a time, if the limit of descriptors allows it.
+const MAX_GROUP: usize = 64;
 
 /// The time between two reports of the progress.
 const TICK: Duration = Duration::from_millis(100);
@@ -66,7 +67,9 @@ pub fn verify(
         run.result.findings.extend(broker_files::check(&directory, has_metadata)?);
         run.result.findings.extend(directories::check(&directory, &data_directories)?);
     }
-    for group in targets.chunks(GROUP) {
+    // each keeps two descriptors, and the files of those that are read need others
+    let group = (max_open_files() / 8).clamp(1, MAX_GROUP);
+    for group in targets.chunks(group) {
         run.group(group, &data_directories, &mut progress)?;
     }
     progress(Progress { bytes: total_bytes, total_bytes })?;
@@ -95,7 +98,13 @@ impl Run<'_> {
         progress: &mut dyn FnMut(Progress) -> Result<()>,
     ) -> Result<()> {
         let VerifyOptions { io, max_batch_bytes, .. } = *self.options;
-        let log_options = LogOptions { io, max_batch_bytes, interrupt: OF_THREAD, ..LogOptions::default() };
+        let log_options = LogOptions {
+            io,
+            max_batch_bytes,
+            is_topic_compacted,
+            interrupt: OF_THREAD,
+            ..LogOptions::default()
+        };
         let mut checks = Vec::with_capacity(group.len());
         for target in group {
             self.options.interrupt.check()?;

@@ -67,7 +67,7 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
         }
     }
     // compaction removes a producer's batches, and changes the timestamps of others
-    let is_compacted = log.is_cleaned() || summaries.iter().any(|summary| summary.is_compacted);
+    let is_compacted = log.is_stated_compacted() || summaries.iter().any(|summary| summary.is_compacted);
     let is_transactional = summaries.iter().any(|summary| summary.is_transactional);
     if is_compacted {
         snapshots.clear();

@@ -44,7 +44,7 @@ pub(super) fn targets(paths: &[PathBuf]) -> Result<(Vec<Target>, Vec<Finding>, V
                 targets.push(Target { path: directory, only: info.base_offset });
             }
             _ => {
-                let expected = "a partition directory, a data directory or a .log file";
+                let expected = "a partition directory, a data directory, or the .log file of a segment, whose name is an offset of 20 digits";
                 return Err(Error::config("path", expected, path.display().to_string()));
             }
         }

@@ -28,7 +28,7 @@ pub(super) fn check(log: &Log, summaries: &[Summary]) -> Result<Vec<Finding>> {
         by_segment.entry(summary.base_offset).or_default().push((producer_id, first, last));
     }
     let log_first = summaries.first().map_or(0, |summary| summary.base_offset);
-    let is_compacted = log.is_cleaned() || summaries.iter().any(|summary| summary.is_compacted);
+    let is_compacted = log.is_stated_compacted() || summaries.iter().any(|summary| summary.is_compacted);
     for segment in log.segments().iter() {
         let Some(mut expected) = by_segment.remove(&segment.base_offset()) else { continue };
         expected.sort_unstable_by_key(|(_, _, last)| *last);

@@ -13,7 +13,9 @@ use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
 use crate::state::producer_ids::{PRODUCERS, ProducerIds};
 use crate::state::truncation_count::{self, TRUNCATIONS};
-use crate::writer::{KEPT_PRODUCERS, kept_producers, refuse_missing_start, refuse_remote_start};
+use crate::writer::{
+    KEPT_PRODUCERS, kept_producers, refuse_missing_start, refuse_remote_start, unfinished_deletion,
+};
 
 /// What the small files said before the segments were listed: a writer writes them after the records.
 #[derive(Debug)]
@@ -115,10 +117,10 @@ impl WriterFiles {
         // a log that is being emptied has lost its records on purpose
         if !self.is_emptied {
             let of_start = if self.checkpoint.is_some() { CHECKPOINT } else { LEADER_EPOCH_CHECKPOINT };
-            let missing =
-                refuse_missing_start(directory, &segments, self.checkpoint, data_directory.as_ref());
-            if let Err(error) = missing {
+            if let Err(error) = refuse_missing_start(log, self.checkpoint, data_directory.as_ref()) {
                 self.damaged(Rule::LostStart, directory, of_start, error)?;
+            } else if let Some(start) = unfinished_deletion(log, data_directory.as_ref())? {
+                self.findings.push(in_deletion(log, start));
             }
         }
         if let Err(error) = refuse_remote_start(directory, &segments, data_directory.as_ref()) {
@@ -155,3 +157,19 @@ impl WriterFiles {
         Ok(())
     }
 }
+
+/// The finding about a log whose first segments are in `.deleted` files alone.
+fn in_deletion(log: &Log, start: i64) -> Finding {
+    let first = log.segments().first().map_or(start, |first| first.base_offset());
+    let path = log.path().join(LEADER_EPOCH_CHECKPOINT);
+    let expected = format!("a segment with offset {start}, with which the file begins");
+    let found = format!("these offsets in files named .deleted, and the first segment at offset {first}");
+    let finding = Finding::new(Rule::LostStart, log.path(), path, expected, found);
+    let finding = finding.offsets(start, Some(first)).with_severity(Severity::Warning);
+    finding.because("a broker that stops while it deletes segments leaves this").with_remedy(TAKE_BACK)
+}
+
+const TAKE_BACK: Remedy = Remedy::manual(
+    "nothing, if a broker was deleting the segments; otherwise remove the suffix .deleted from the names of their files, which takes the \
+     records back",
+);

@@ -1,36 +1,38 @@
 //! `.deleted` files, which a broker was about to delete when it stopped. Kafka: `LogLoader`, pass 1, deletes all of them.
 //!
 //! After a crash of Kafka's cleaner, one can be the only copy of its records. So a segment is deleted only if all its offsets are in live
-//! segments, or below the log start offset. The others stay, and the plan lists them.
+//! batches, or below the log start offset. The others stay, and the plan lists them.
 
 use std::ops::Range;
 
 use super::plan::removed;
 use super::recovery_plan::{FileChangeReason, RecoveryPlan};
 use crate::error::Result;
-use crate::fs::Directory;
 use crate::fs::names::FileKind;
+use crate::fs::{Directory, SegmentFile};
 use crate::log::Log;
 
-/// Adds the `.deleted` files of a log to its plan. Returns the names of those that are deleted.
-pub(super) fn find(directory: &Directory, log: &Log, report: &mut RecoveryPlan) -> Result<Vec<String>> {
+/// Adds the `.deleted` files of a log to its plan. Returns the names of those that are deleted. `start`: the offset below which nothing
+/// is needed, not above the log start offset of the plan.
+pub(super) fn find(
+    directory: &Directory,
+    log: &Log,
+    start: i64,
+    report: &mut RecoveryPlan,
+) -> Result<Vec<String>> {
     let deleted = log.deleted_files()?;
     if deleted.is_empty() {
         return Ok(Vec::new());
     }
-    let live = live_offsets(log, report)?;
-    let is_kept = |base_offset: i64| {
-        deleted.iter().any(|(file, offsets)| {
-            file.parsed.base_offset == base_offset
-                && file.parsed.kind == FileKind::Log
-                && !offsets
-                    .as_ref()
-                    .is_some_and(|offsets| is_covered(offsets, report.log_start_offset, &live))
-        })
-    };
+    let mut kept_bases = Vec::new();
+    for file in deleted.iter().filter(|file| file.parsed.kind == FileKind::Log) {
+        if !is_covered(log, file, start, report)? {
+            kept_bases.push(file.parsed.base_offset);
+        }
+    }
     // the other files of a segment are derived from its `.log`
     let (kept, names): (Vec<_>, Vec<_>) =
-        deleted.iter().map(|(file, _)| file).partition(|file| is_kept(file.parsed.base_offset));
+        deleted.iter().partition(|file| kept_bases.contains(&file.parsed.base_offset));
     let names: Vec<_> = names.into_iter().map(|file| file.name.clone()).collect();
     let kept = kept.into_iter().map(|file| directory.path_of(&file.name)).collect();
     report.file_changes.extend(names.iter().map(|name| removed(directory, name, FileChangeReason::Deleted)));
@@ -38,19 +40,30 @@ pub(super) fn find(directory: &Directory, log: &Log, report: &mut RecoveryPlan) 
     Ok(names)
 }
 
-/// The offsets of each segment after the recovery, ascending: from its base offset to its last batch.
-fn live_offsets(log: &Log, report: &RecoveryPlan) -> Result<Vec<Range<i64>>> {
-    let end = report.log_end_offset;
-    let segments = log.segments().iter().filter(|segment| segment.base_offset() < end);
-    segments.map(|segment| Ok(segment.base_offset()..segment.end_offset()?.min(end))).collect()
+/// Whether all records of a `.log` are elsewhere, or not needed. A damaged one is not. The headers come first: a file that stays is
+/// found again at each opening, and then its payloads are not read.
+fn is_covered(log: &Log, file: &SegmentFile, start: i64, report: &RecoveryPlan) -> Result<bool> {
+    let covers = |offsets: &Range<i64>| {
+        let mut next = offsets.start.max(start);
+        for segment in log.segments().between(next, offsets.end.max(next)) {
+            for run in live_runs(log, segment, report.log_end_offset)? {
+                if run.contains(&next) {
+                    next = run.end;
+                }
+            }
+        }
+        Ok(next >= offsets.end)
+    };
+    let is_covered = log.offsets_of_file(file, false)?.as_ref().map_or(Ok(false), covers)?;
+    Ok(is_covered && log.offsets_of_file(file, true)?.is_some())
 }
 
-fn is_covered(offsets: &Range<i64>, log_start_offset: i64, live: &[Range<i64>]) -> bool {
-    let mut next = offsets.start.max(log_start_offset);
-    for segment in live {
-        if segment.contains(&next) {
-            next = segment.end;
-        }
-    }
-    next >= offsets.end
+/// The offsets of a segment that the recovery leaves: those of its batches, and in a compacted log all up to its last batch.
+fn live_runs(log: &Log, segment: &crate::segment::Segment, end: i64) -> Result<Vec<Range<i64>>> {
+    let runs = if log.is_compacted()? {
+        vec![segment.base_offset()..segment.end_offset()?]
+    } else {
+        log.runs_of_offsets(segment)?
+    };
+    Ok(runs.into_iter().map(|run| run.start..run.end.min(end)).collect())
 }

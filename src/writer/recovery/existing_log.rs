@@ -84,6 +84,7 @@ pub(super) struct Existing<'a> {
     pub(super) options: &'a WriterOptions,
     checkpoint: Option<Checkpoint>,
     data_directory: Option<&'a DataDirectory>,
+    log: &'a Log,
     pub(super) segments: Vec<Arc<Segment>>,
     pub(super) replacement: Replacement,
     pub(super) replaced: Vec<SegmentFile>,
@@ -110,7 +111,7 @@ pub(super) fn plan(
     let replacement = log.replacement()?;
     replacement.ensure_consistent(directory)?;
     let replaced = replaced(directory, &replacement)?;
-    Existing { directory, options, checkpoint, data_directory, segments, replacement, replaced }.plan()
+    Existing { directory, options, checkpoint, data_directory, log, segments, replacement, replaced }.plan()
 }
 
 impl Existing<'_> {
@@ -167,8 +168,8 @@ impl Existing<'_> {
     fn decide(&self, recovery_point: i64) -> Result<Decision> {
         let marker = CleanMarker::read(self.directory)?;
         let durable = durable_offset(self.directory, marker.as_ref())?;
-        let Self { directory, segments, checkpoint, data_directory, .. } = self;
-        preconditions::refuse_missing_start(directory, segments, *checkpoint, *data_directory)?;
+        let Self { directory, segments, checkpoint, data_directory, log, .. } = self;
+        preconditions::refuse_missing_start(log, *checkpoint, *data_directory)?;
         preconditions::refuse_remote_start(directory, segments, *data_directory)?;
         let closed_cleanly = self.is_closed_cleanly(marker)?;
         let from = self.first_unclean(closed_cleanly, recovery_point);

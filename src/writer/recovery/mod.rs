@@ -45,7 +45,7 @@ pub(crate) use apply::finish_replacement;
 #[cfg(feature = "inspect")]
 pub(crate) use existing_log::replaced;
 #[cfg(feature = "inspect")]
-pub(crate) use preconditions::{refuse_missing_start, refuse_remote_start};
+pub(crate) use preconditions::{refuse_missing_start, refuse_remote_start, unfinished_deletion};
 #[cfg(feature = "inspect")]
 pub(crate) use quarantine::{QUARANTINE, Quarantined};
 pub(super) use scan_segment::{closed_state, scan};

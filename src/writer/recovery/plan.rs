@@ -68,7 +68,10 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Pla
         Ok(log) if starting_at.is_none() => {
             let (mut report, recovery) =
                 existing_log::plan(directory, options, checkpoint, data_directory.as_ref(), &log)?;
-            deleted = deleted_files::find(directory, &log, &mut report)?;
+            // what no file says is deleted stays
+            let start = preconditions::unfinished_deletion(&log, data_directory.as_ref())?;
+            let start = start.unwrap_or(report.log_start_offset);
+            deleted = deleted_files::find(directory, &log, start, &mut report)?;
             (report, Work::Recover(Box::new(recovery)))
         }
         Ok(_) | Err(Error::LogNotFound { found: NotFound::NoSegment, .. }) => {

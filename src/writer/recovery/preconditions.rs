@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
-use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, SegmentFileName, Stage};
+use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, SegmentFileName, Stage};
 use crate::log::{Log, LogOptions};
 use crate::segment::{Batch, Segment};
 use crate::state::COPY_JOURNAL;
@@ -49,13 +49,13 @@ pub(super) fn refuse_unfinished_replacement(directory: &Directory) -> Result<()>
 
 /// Refuses a log whose first segments are missing. A writer stores the log start offset before it deletes segments. A broker does
 /// not, but removes the partition's line from `log-start-offset-checkpoint` after the deletion. Both raise the start of the first leader
-/// epoch before it.
+/// epoch before it, except one that stops while it deletes them: see [`unfinished_deletion`].
 pub(crate) fn refuse_missing_start(
-    directory: &Directory,
-    segments: &[Arc<Segment>],
+    log: &Log,
     checkpoint: Option<Checkpoint>,
     data_directory: Option<&DataDirectory>,
 ) -> Result<()> {
+    let (directory, segments) = (log.directory(), log.segments());
     let Some(first) = segments.first().map(|first| first.base_offset()) else { return Ok(()) };
     let line = data_directory.map_or(Ok(None), DataDirectory::log_start_offset)?;
     let is_deleted = data_directory.is_some() && line.is_none_or(|start| start >= first);
@@ -75,19 +75,45 @@ pub(crate) fn refuse_missing_start(
             return refused(start, why);
         }
     }
-    // of a log that a writer had, its own files tell
-    if directory.identity_of(DURABLE)?.is_some() {
-        return Ok(());
-    }
-    match first_epoch_start(directory)? {
-        // a line at or above the first segment, as a broker leaves it for a minute, and below: `refuse_remote_start`
-        Some(start) if start < first && line.is_none() => refused(
+    match start_by_epochs(log, line)? {
+        Some(start) if unfinished_deletion(log, data_directory)?.is_none() => refused(
             start,
             "with which leader-epoch-checkpoint begins (restore the segments; or, to continue without these records, run cordwood \
              repair with --policy salvage)",
         ),
         _ => Ok(()),
     }
+}
+
+/// The start of the first leader epoch, if it is below the first segment, and no other file has the log start offset. `line`: that of the
+/// data directory's checkpoint.
+fn start_by_epochs(log: &Log, line: Option<i64>) -> Result<Option<i64>> {
+    // of a log that a writer had, its own files tell; a line at or above the first segment, as a broker leaves it for a minute, too, and
+    // one below is that of `refuse_remote_start`
+    if line.is_some() || log.directory().identity_of(DURABLE)?.is_some() {
+        return Ok(None);
+    }
+    let first = log.segments().first().map_or(0, |first| first.base_offset());
+    Ok(first_epoch_start(log.directory())?.filter(|start| *start < first))
+}
+
+/// The start of the first leader epoch of a log of which a broker was deleting the first segments when it stopped: it renames them to
+/// `.deleted` before it writes the new start of the epoch, and removes them a minute later. They have all offsets up to the first segment.
+/// A cleaner's replacement beside them shows another reason.
+pub(crate) fn unfinished_deletion(log: &Log, data_directory: Option<&DataDirectory>) -> Result<Option<i64>> {
+    let line = data_directory.map_or(Ok(None), DataDirectory::log_start_offset)?;
+    let (Some(start), Some(first)) = (start_by_epochs(log, line)?, log.segments().first()) else {
+        return Ok(None);
+    };
+    if !log.replacement()?.is_empty() {
+        return Ok(None);
+    }
+    let mut next = start;
+    for file in log.deleted_files()?.iter().filter(|file| file.parsed.kind == FileKind::Log) {
+        let offsets = log.offsets_of_file(file, false)?;
+        next = offsets.filter(|offsets| offsets.contains(&next)).map_or(next, |offsets| offsets.end);
+    }
+    Ok((next >= first.base_offset()).then_some(start))
 }
 
 /// Refuses a log whose start is in remote storage: its leader epochs, and its line in `log-start-offset-checkpoint`, begin below the first

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import batches
 import pytest
+import corpus
 from batches import GZIP, Rec, batch, write_partition
 from commands import cordwood
 
@@ -27,12 +29,24 @@ COMMANDS: dict[str, list[object]] = {
 }
 
 
+# a data directory, or the partition of old batches
+OTHERS: dict[str, list[object]] = {
+    "reindex": [],
+    "repair": ["--policy", "salvage"],
+    "recover": [],
+    "verify": ["--as-kafka", "--unclean"],
+    "groups": ["{data}", "--on-damage", "skip"],
+    "transactions": ["{data}", "--on-damage", "skip"],
+    "metadata": ["{data}", "--on-damage", "skip"],
+}
+
+
 def values(offset: int, size: int) -> list[Rec]:
     return [Rec(b"x" * size, key=b"k%d" % (offset + n), timestamp=1000 + offset + n) for n in range(2)]
 
 
 def test_the_commands_with_the_option_are_tried() -> None:
-    assert set(COMMANDS) == WITH_MAX_BATCH_BYTES
+    assert set(COMMANDS) | set(OTHERS) == WITH_MAX_BATCH_BYTES
 
 
 @pytest.mark.parametrize("codec", [batches.NONE, GZIP], ids=["stored", "decompressed"])
@@ -63,6 +77,19 @@ def test_a_command_names_the_option_and_reads_with_a_higher_limit(command: str, 
     assert raised.returncode == 0, output
     assert "batch_too_large" not in output
     assert {file: file.read_bytes() for file in path.iterdir()} == before
+
+
+@pytest.mark.parametrize("command", OTHERS)
+def test_a_command_that_decompresses_few_batches_names_the_option(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    shutil.copytree(corpus.partition("17-v1-gzip").path, path)
+    words = [corpus.GOLDEN / "16-data-dir" if word == "{data}" else word for word in OTHERS[command]]
+    words = words if words != OTHERS[command] else [path, *words]
+    limited = cordwood(command, *words, "--max-batch-bytes=80")
+    assert limited.returncode == 1, limited.stdout
+    assert b"--max-batch-bytes raises the limit" in limited.stderr
+    raised, usual = (cordwood(command, *words, *option) for option in (["--max-batch-bytes=1000000"], []))
+    assert (raised.returncode, raised.stdout, raised.stderr) == (usual.returncode, usual.stdout, usual.stderr)
 
 
 def test_a_limit_below_one_byte_is_wrong_usage(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import corpus
 import pytest
-from batches import name
+from batches import Rec, batch, name, write_partition
 from scripts import Command
 
 import cordwood as cw
@@ -163,3 +163,47 @@ def test_what_recovery_finds_depends_on_the_interval_that_the_indexes_show(comma
     code, shown, _ = command("verify", path, "--as-kafka", "--unclean", "--set", "index.interval.bytes=4096")
     assert "index.interval.bytes 4096, as given" in shown
     assert code == 0
+
+
+def deleted(path: Path, base: int) -> None:
+    """Rename the files of a segment, as a broker does before it deletes them."""
+    for file in path.glob(f"{base:020d}.*"):
+        file.rename(f"{file}.deleted")
+
+
+def test_a_deletion_that_a_broker_had_begun_is_no_loss(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    shutil.copytree(PLAIN, path)
+    first, second = sorted(int(file.stem) for file in path.glob("*.log"))[:2]
+    deleted(path, first)
+    assert codes(path) == set()
+    [found] = [finding for finding in cw.verify(path).findings if finding.code == "lost_start"]
+    assert (found.severity, found.start_offset, found.end_offset) == ("warning", first, second)
+    assert ".deleted" in found.advice
+    # the records may be nowhere else
+    kept = [Path(file).name for file in cw.LogWriter.plan_recovery(path).kept_files]
+    assert name(first, ".log.deleted") in kept
+    with cw.LogWriter(path) as writer:
+        assert writer.log_start_offset == second
+    assert (path / name(first, ".log.deleted")).exists()
+
+
+def test_a_deletion_of_which_a_segment_is_missing_is_a_loss(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    shutil.copytree(PLAIN, path)
+    first, second = sorted(int(file.stem) for file in path.glob("*.log"))[:2]
+    deleted(path, first)
+    remove(path, name(second, ".*"))
+    assert codes(path) == {"lost_start"}
+    refused(path)
+
+
+def test_a_deleted_segment_stays_if_the_live_one_has_lost_batches_of_it(tmp_path: Path) -> None:
+    batches = [batch(offset, [Rec(b"v%d" % offset)]) for offset in range(4)]
+    for number, live in enumerate((batches, [batches[0], *batches[2:]])):
+        path = write_partition(tmp_path / f"orders-{number}", [(0, live), (4, [batch(4, [Rec(b"x")])])])
+        (path / name(1, ".log.deleted")).write_bytes(b"".join(batches[1:3]))
+        plan = cw.LogWriter.plan_recovery(path)
+        changed = [Path(change.file).name for change in plan.file_changes]
+        kept = [Path(file).name for file in plan.kept_files]
+        assert (name(1, ".log.deleted") in changed, name(1, ".log.deleted") in kept) == (number == 0, number == 1)

@@ -71,3 +71,16 @@ def test_more_partitions_than_descriptors_are_followed(tmp_path: Path, script_en
     third = tmp_path / "batch"
     third.write_bytes(batch(2, [Rec(b"x")]))
     run(write_script(tmp_path, SCRIPT + FOLLOWS), path, 2 * FOLLOWED, 64, third, env=script_environment)
+
+
+VERIFIES = """
+found = cw.verify(path)
+codes = {finding.code for finding in found.findings}
+missing = {"index_missing", "leader_epochs_missing", "time_index_missing"}
+assert (found.partitions, codes) == (rows // 2, missing), (found.partitions, codes)
+"""
+
+
+def test_more_partitions_than_descriptors_are_verified(tmp_path: Path, script_environment: dict[str, str]) -> None:
+    path = data_directory(tmp_path, PARTITIONS)
+    run(write_script(tmp_path, SCRIPT + VERIFIES), path, 2 * PARTITIONS, 64, env=script_environment)

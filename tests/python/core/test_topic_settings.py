@@ -14,6 +14,7 @@ from pathlib import Path
 import commands
 import corpus
 import pytest
+from batches import Rec, batch, write_partition
 from clusters import BROKER, TOPIC, Cluster, kafkas
 from corpus import GOLDEN
 
@@ -183,3 +184,53 @@ def test_the_settings_that_a_broker_wrote(tmp_path: Path) -> None:
     assert config_of(directory / "rivers.compact-0").cleanup_policy == "compact"
     assert cw.LogConfig.from_metadata(directory / "nothing-0") is None
     assert cw.LogConfig.from_metadata(directory / "__cluster_metadata-0") is None
+
+
+def test_new_metadata_is_read_again_in_the_same_process(cluster: Cluster) -> None:
+    path = cluster.write()
+    for interval in ("1000", "2000"):
+        cluster.set(TOPIC, "orders", index_interval_bytes=interval)
+        assert config_of(path).index_interval_bytes == int(interval)
+        load = cw.plan_kafka_load(path, clean=True)
+        assert (load.index_interval_bytes, load.interval_source) == (int(interval), "topic")
+    log = cluster.path / "__cluster_metadata-0" / f"{0:020d}.log"
+    content = log.read_bytes()
+    log.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(cw.CorruptLogError, match="metadata without errors"):
+        config_of(path)
+    log.write_bytes(content)
+    assert config_of(path).index_interval_bytes == 2000
+
+
+@pytest.mark.parametrize("setting", [{"remote_storage_enable": "true"}, {"retention_ms": "never"}])
+def test_a_setting_that_a_load_does_not_use_does_not_end_its_plan(cluster: Cluster, setting: dict[str, str]) -> None:
+    path = cluster.write()
+    cluster.set(TOPIC, "orders", index_interval_bytes="1234", segment_index_bytes="4096", **setting)
+    with pytest.raises(cw.ConfigError):
+        config_of(path)
+    for clean in (True, False):
+        load = cw.plan_kafka_load(path, clean=clean)
+        assert (load.index_interval_bytes, load.interval_source) == (1234, "topic")
+        sizes = {Path(file.name).suffix: file.new_size for file in load.files if file.name.startswith(f"{3:020d}")}
+        assert sizes[".index"] == 4096
+    report = cw.rebuild_indexes(path)
+    assert (report.index_interval_bytes, report.interval_source) == (1234, "topic")
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete"])
+def test_verify_asks_the_metadata_whether_a_gap_is_that_of_a_compaction(cluster: Cluster, policy: str) -> None:
+    """The cleaner's checkpoint is lost, and no batch shows that it was rewritten."""
+    cluster.set(TOPIC, "orders", cleanup_policy=policy)
+    path = write_partition(cluster.path / "orders-0", [(0, [batch(0, [Rec(b"a")])]), (5, [batch(5, [Rec(b"b")])])])
+    found = [finding.severity for finding in cw.verify(path).findings if finding.code == "offset_gap"]
+    assert found == ["error" if policy == "delete" else "warning"]
+    assert cw.Log(path).is_compacted == (policy == "compact")
+
+
+def test_segments_that_a_compaction_emptied_are_no_finding(tmp_path: Path) -> None:
+    config = cw.LogConfig(cleanup_policy="compact", min_cleanable_dirty_ratio=0.0, segment_bytes=300)
+    with cw.LogWriter(tmp_path / "orders-0", config=config) as writer:
+        for number in range(40):
+            writer.append("v" * 40, key=f"k{number % 3}")
+        writer.compact()
+    assert cw.verify(tmp_path / "orders-0").findings == []

@@ -98,7 +98,7 @@ def test_a_wrong_argument_is_named(arguments: dict[str, object], message: str) -
     assert message in str(raised.value)
     with pytest.raises(TypeError, match="progress: expected a function"):
         cw.verify(PLAIN, progress=7)  # type: ignore[arg-type]
-    with pytest.raises(cw.ConfigError, match=r"a partition directory, a data directory or a \.log file"):
+    with pytest.raises(cw.ConfigError, match=r"the \.log file of a segment, whose name is an offset of 20"):
         cw.verify(PLAIN / "partition.metadata")
     with pytest.raises(cw.LogNotFoundError):
         cw.verify(PLAIN / "nowhere")

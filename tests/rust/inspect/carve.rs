@@ -243,3 +243,26 @@ fn aborted_transactions_are_in_the_transaction_index() {
     assert_eq!((report.runs.len(), carved.is_empty()), (1, false));
     assert_eq!(carved, of(&source.dir));
 }
+
+/// Batches of an old producer: each has three records and covers one offset.
+fn of_an_old_producer() -> [Vec<u8>; 2] {
+    [0, 3].map(|base_offset| {
+        let mut batch = BatchV2::new(base_offset).last_offset_delta(0);
+        batch.records = (0..3).map(|number| Rec::at(1000 + number).value([b'v'; 40])).collect();
+        batch.build().bytes
+    })
+}
+
+#[test]
+fn batches_with_more_records_than_offsets_are_found() {
+    let batches = of_an_old_producer();
+    let image = [noise(5, 500), batches[0].clone(), noise(6, 100), batches[1].clone()].concat();
+    let (report, runs) = carved(&image);
+    assert_eq!(runs.concat(), [(0, 0), (3, 3)]);
+    assert_eq!(report.runs.iter().map(|run| run.records).sum::<u64>(), 6);
+    // without a right checksum it is none
+    let mut damaged = image;
+    let last = damaged.len() - 1;
+    damaged[last] ^= 1;
+    assert_eq!(carved(&damaged).1.concat(), [(0, 0)]);
+}

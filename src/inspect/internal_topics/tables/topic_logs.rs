@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::errors::LogErrors;
 use crate::dir::{LogDir, PathKind, classify};
 use crate::error::{Error, Result};
-use crate::log::{DamagedRange, Log, LogOptions, OnDamage, ScanOptions, ScanStep};
+use crate::log::{DamagedRange, Log, LogOptions, OnDamage, Ranges, ScanOptions, ScanStep};
 use crate::record::{BatchHeader, RecordRef};
 use crate::types::{is_or_are, offsets_in_words};
 
@@ -185,9 +185,18 @@ pub(super) enum Entry<'a> {
 pub(super) fn for_each_record(
     log: &Log,
     on_damage: OnDamage,
+    take: impl FnMut(Entry<'_>),
+) -> Result<Vec<DamagedRange>> {
+    for_each_in(log, Ranges::default(), on_damage, take)
+}
+
+fn for_each_in(
+    log: &Log,
+    ranges: Ranges,
+    on_damage: OnDamage,
     mut take: impl FnMut(Entry<'_>),
 ) -> Result<Vec<DamagedRange>> {
-    let options = ScanOptions { include_control: true, on_damage, ..ScanOptions::default() };
+    let options = ScanOptions { ranges, include_control: true, on_damage, ..ScanOptions::default() };
     let mut scan = log.scan(options)?;
     let mut known = 0;
     loop {
@@ -226,7 +235,14 @@ pub(super) fn for_each_offset(
         }
         next = next.max(end);
     };
-    let damaged = for_each_record(log, on_damage, |entry| {
+    let first = start.max(log.log_start_offset());
+    if first >= end {
+        go_to(end, end, &mut take);
+        return Ok((Vec::new(), next));
+    }
+    // what is below is not read: the metadata of a cluster has it in a snapshot
+    let ranges = Ranges { start_offset: Some(first), ..Ranges::default() };
+    let damaged = for_each_in(log, ranges, on_damage, |entry| {
         let (first, end) = match &entry {
             Entry::Record(_, record) => (record.offset, record.offset.saturating_add(1)),
             Entry::Damage(range) => (range.start_offset, range.end_offset.unwrap_or(range.start_offset)),

@@ -326,3 +326,14 @@ fn indexes_are_rebuilt_with_the_interval_that_the_others_show() {
     assert_eq!(shown, rebuilt(&|interval| options(RepairPolicy::TornTail, interval)));
     assert_ne!(shown, rebuilt(&|_| options(RepairPolicy::TornTail, 4096)));
 }
+
+#[test]
+fn a_flipped_epoch_of_a_batch_with_more_records_than_offsets_is_corrected() {
+    let folder = reading::folder();
+    let batches = [batch(0, 2, 4), batch(2, 3, 4).last_offset_delta(0), batch(5, 1, 4)];
+    let size = batches[0].build().bytes.len();
+    let dir = log(folder.path(), &batches, |bytes| bytes[size + 15] ^= 1 << 5);
+    let plan = repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
+    assert_eq!(offsets(&dir), [(0, 1), (2, 2), (5, 5)]);
+    assert!(plan.lost_ranges.is_empty(), "{:#?}", plan.lost_ranges);
+}

@@ -2,6 +2,7 @@
 
 mod assignments;
 mod columns;
+mod known_configs;
 mod names;
 mod records;
 mod settings;
@@ -105,7 +106,7 @@ impl ClusterMetadata {
 /// *Source*: `MetadataBatchLoader`, `MetadataDelta.replay`.
 ///
 /// # Errors
-/// [`Error::Config`] if the path is none of these; [`Error::Corrupt`]; [`Error::Io`].
+/// [`Error::Config`] if the path is none of these; [`Error::Corrupt`]; [`Error::BatchTooLarge`]; [`Error::Io`].
 pub fn metadata(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<ClusterMetadata> {
     let Some(Replayed { state, snapshot, end, damaged }) = replay(paths, options)? else {
         return Err(Error::config("path", "a __cluster_metadata-0 with records", "one without a segment"));
@@ -130,7 +131,7 @@ fn replay(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<Option<R
     let single = if let [path] = paths { Snapshot::at(path.as_ref())? } else { None };
     if let Some(snapshot) = single {
         let mut state = State::default();
-        snapshot.read(&mut state)?;
+        snapshot.read(&mut state, options.log.max_batch_bytes)?;
         let end = snapshot.end_offset.unwrap_or(0);
         return Ok(Some(Replayed { state, snapshot: Some(snapshot), end, damaged: Vec::new() }));
     }
@@ -152,7 +153,7 @@ fn read_snapshot(log: &Log, options: &TableOptions) -> Result<(State, Option<Sna
     let mut errors = LogErrors::default();
     for snapshot in snapshots_in(&directory)?.into_iter().rev() {
         let mut state = State::default();
-        match snapshot.read(&mut state) {
+        match snapshot.read(&mut state, options.log.max_batch_bytes) {
             Err(error @ Error::Corrupt { .. }) if options.on_damage != OnDamage::Raise => {
                 errors.add(snapshot.end_offset, error.to_string());
             }

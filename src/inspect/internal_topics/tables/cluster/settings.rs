@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::super::topic_logs::TableOptions;
-use super::state::{BROKER_RESOURCE, State, TOPIC_RESOURCE};
-use super::{CLUSTER_METADATA, Replayed, replay};
-use crate::config::{CLEANUP_POLICY, INDEX_INTERVAL, LogConfig, RETENTION_MS, Setting};
+use super::CLUSTER_METADATA;
+use super::known_configs::KnownConfigs;
+use super::state::{BROKER_RESOURCE, TOPIC_RESOURCE};
+use crate::config::{CLEANUP_POLICY, LogConfig, RETENTION_MS, Setting, settings};
 use crate::error::{Error, Malformed, NotFound, Result};
 use crate::fs::Directory;
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, PartitionName, PartitionState};
@@ -71,14 +71,24 @@ impl TopicSettings {
         }
     }
 
-    /// The interval between index entries; `None` if the metadata does not have it.
+    /// The sizes of index files and the interval of their entries, with those that `overrides` states before those of the metadata. The
+    /// topic's other settings do not count, also not those that this library does not support.
     ///
     /// # Errors
-    /// As [`TopicSettings::config`].
-    pub(crate) fn index_interval(&self) -> Result<Option<u32>> {
-        let none = BTreeMap::new();
-        let config = self.config(&none, &none)?;
-        Ok(config.states(INDEX_INTERVAL).then_some(config.index_interval_bytes))
+    /// [`Error::Config`] for a wrong value.
+    pub(crate) fn index_config(&self, overrides: &LogConfig) -> Result<LogConfig> {
+        let of_indexes = |setting: &&Setting| setting.is_of_index_files();
+        let only = |properties: &BTreeMap<String, String>, is_name: fn(&Setting, &str) -> bool| {
+            let is_wanted = |name: &str| settings().filter(of_indexes).any(|setting| is_name(setting, name));
+            properties
+                .iter()
+                .filter(|(name, _)| is_wanted(name))
+                .map(|(name, text)| (name.clone(), text.clone()))
+                .collect()
+        };
+        let (broker, topic) =
+            (only(&self.broker, Setting::is_of_broker), only(&self.overrides, Setting::is_of_topic));
+        LogConfig::of_topic(&broker, &topic, &overrides.stated_properties())
     }
 
     /// Whether the topic is compacted, alone or also deleted from. `None` if only the broker's own file can say so.
@@ -206,17 +216,13 @@ impl Place {
             None if self.has_metadata()? => self.folder.path_of(CLUSTER_METADATA_DIRECTORY),
             None => return Ok(None),
         };
-        let options = LogOptions { topic: None, partition: None, log_start_offset: None, ..options.clone() };
-        let options = TableOptions { log: options, ..TableOptions::default() };
-        let found = replay(&[&source], &options)?;
-        let Some(Replayed { mut state, .. }) = found else { return Ok(None) };
-        state.finish();
-        let settings = self.settings(&state, source.clone())?;
-        if let Some(wrong) = state.errors.into_iter().next() {
+        let configs = KnownConfigs::read(&source, options)?;
+        if let Some(wrong) = configs.as_ref().and_then(|configs| configs.error.as_ref()) {
             let expected = "metadata without errors, because a setting of the topic may be missing (repair it, or state the settings: \
                             what deletes records needs cleanup.policy, and retention also retention.ms)";
-            return Err(Malformed::new(expected, wrong.text).at(source, 0, wrong.offset));
+            return Err(Malformed::new(expected, wrong.text.clone()).at(source, 0, wrong.offset));
         }
+        let settings = configs.map(|configs| self.settings(&configs, source.clone())).transpose()?.flatten();
         if let (None, Some(_)) = (&settings, metadata) {
             let expected = format!("metadata with the topic {:?} of this partition", self.topic);
             return Err(Error::config("metadata", expected, source.display().to_string()));
@@ -228,18 +234,18 @@ impl Place {
         Ok(self.folder.existing_folder(CLUSTER_METADATA_DIRECTORY)?.is_some())
     }
 
-    /// The settings of the topic in a state; `None` if it has no such topic.
-    fn settings(&self, state: &State, source: PathBuf) -> Result<Option<TopicSettings>> {
-        let Some(id) = state.topic_id(&self.topic) else { return Ok(None) };
-        if self.topic_id.as_ref().is_some_and(|known| *known != id) {
+    /// The settings of the topic in the metadata; `None` if it has no such topic.
+    fn settings(&self, configs: &KnownConfigs, source: PathBuf) -> Result<Option<TopicSettings>> {
+        let Some(id) = configs.topic_id(&self.topic) else { return Ok(None) };
+        if self.topic_id.as_ref().is_some_and(|known| known != id) {
             return Ok(None);
         }
-        let mut broker = state.configs_of(BROKER_RESOURCE, "");
+        let mut broker = configs.of_resource(BROKER_RESOURCE, "");
         let properties = MetaProperties::read(&self.folder)?.unwrap_or_default();
         if let Some(node) = properties.node_id() {
-            broker.extend(state.configs_of(BROKER_RESOURCE, &node.to_string()));
+            broker.extend(configs.of_resource(BROKER_RESOURCE, &node.to_string()));
         }
-        let overrides = state.configs_of(TOPIC_RESOURCE, &self.topic);
+        let overrides = configs.of_resource(TOPIC_RESOURCE, &self.topic);
         Ok(Some(TopicSettings { topic: self.topic.clone(), source, broker, overrides }))
     }
 }

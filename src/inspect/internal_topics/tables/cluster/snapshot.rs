@@ -11,7 +11,7 @@ use crate::fs::names::metadata_snapshot;
 use crate::fs::{Directory, FileBytes};
 use crate::inspect::batch_place::{BatchPlace, MIN_LENGTH, TooShort};
 use crate::record::control::ControlType;
-use crate::record::{BatchHeader, MAX_BATCH_BYTES, RecordRef, Records, V2_HEADER};
+use crate::record::{BatchHeader, RecordRef, Records, V2_HEADER};
 
 const SUFFIX: &str = ".checkpoint";
 /// Where the low byte of the attributes is in a batch, and its bit of control batches.
@@ -56,8 +56,9 @@ impl Snapshot {
     /// Applies its records to a state.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) for bytes that are not valid batches, and for a snapshot without a footer.
-    pub(super) fn read(&self, state: &mut State) -> Result<()> {
+    /// [`Error::Corrupt`](crate::Error::Corrupt) for bytes that are not valid batches, and for a snapshot without a footer;
+    /// [`Error::BatchTooLarge`](crate::Error::BatchTooLarge).
+    pub(super) fn read(&self, state: &mut State, max_batch_bytes: usize) -> Result<()> {
         let (mut bytes, mut buffer) = (Vec::new(), Vec::new());
         let mut position = 0;
         let mut has_footer = false;
@@ -66,11 +67,12 @@ impl Snapshot {
             let at = |malformed: Malformed| malformed.at(&self.path, position, None);
             self.bytes.copy(position, V2_HEADER, &mut bytes)?;
             let header = BatchHeader::parse(&bytes, left).map_err(at)?;
-            header.ensure_size(MAX_BATCH_BYTES).map_err(at)?;
+            header.ensure_size(max_batch_bytes).map_err(at)?;
             let size = usize::try_from(header.size).unwrap_or(usize::MAX);
             self.bytes.copy(position, size, &mut bytes)?;
             header.ensure_valid(&bytes).map_err(at)?;
-            let (mut records, payload) = Records::open(header, &bytes, &mut buffer).map_err(at)?;
+            let opened = Records::open_up_to(max_batch_bytes, header, &bytes, &mut buffer);
+            let (mut records, payload) = opened.map_err(at)?;
             while let Some(record) = records.next(payload.of(&bytes, &buffer)).map_err(at)? {
                 state.take(header.is_control(), &record);
                 has_footer = header.is_control() && ControlType::parse(record.key) == Ok(SNAPSHOT_FOOTER);

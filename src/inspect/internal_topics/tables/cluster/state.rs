@@ -95,16 +95,9 @@ impl State {
         }
     }
 
-    /// The id of a topic, as Kafka prints it.
-    pub(super) fn topic_id(&self, name: &str) -> Option<String> {
-        self.ids.get(name).map(|id| uuid_text(*id))
-    }
-
-    /// The settings of a resource.
-    pub(super) fn configs_of(&self, kind: i64, resource: &str) -> BTreeMap<String, String> {
-        let of_resource = |(found, name, _): &(i64, String, String)| *found == kind && name == resource;
-        let configs = self.configs.iter().filter(|(key, _)| of_resource(key));
-        configs.map(|((_, _, name), value)| (name.clone(), value.clone())).collect()
+    /// The ids of the topics by name, as Kafka prints them.
+    pub(super) fn topic_ids(&self) -> HashMap<String, String> {
+        self.ids.iter().map(|(name, id)| (name.clone(), uuid_text(*id))).collect()
     }
 
     /// At the end of the log. A transaction that is open there is normal, but among errors its end may be what is missing.
