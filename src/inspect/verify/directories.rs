@@ -1,10 +1,11 @@
-//! The directories of a data directory that a broker loads without serving them, and those with which it does not start.
+//! The directories of a data directory that a broker loads without serving them, those with which it does not start, and those that it
+//! misses.
 
 use std::path::PathBuf;
 
 use super::finding::Finding;
 use super::loading;
-use super::rule::Rule;
+use super::rule::{Rule, Severity};
 use super::work::OF_THREAD;
 use crate::error::Result;
 use crate::fs::Directory;
@@ -23,6 +24,16 @@ pub(super) fn check(folder: &Directory, others: &[PathBuf]) -> Result<Vec<Findin
                 findings.push(finding.that_stops_a_broker());
             }
             Fate::Deleted | Fate::SetAside => findings.extend(loading::failure(&path, &[])?),
+            Fate::Missing | Fate::Created => {
+                let rule = Rule::PartitionMissing;
+                let finding = Finding::new(rule, &path, &path, planned.expected, planned.found);
+                findings.push(match planned.fate {
+                    Fate::Created => finding
+                        .with_severity(Severity::Info)
+                        .because("nothing shows that it had records: it may be a new partition"),
+                    _ => finding,
+                });
+            }
             Fate::Kept | Fate::Metadata | Fate::Stray | Fate::Unserved | Fate::Refused => {}
         }
     }

@@ -171,7 +171,10 @@ fn unreadable(partition: &Path, error: Error) -> Result<Finding> {
         }
         Error::BatchTooLarge { place, expected, found } => {
             let finding = Finding::new(Rule::BatchTooLarge, partition, place.file, expected, found);
-            finding.at(place.position, place.position).with_severity(Severity::Error).because(NOT_CHECKED.to_owned())
+            finding
+                .at(place.position, place.position)
+                .with_severity(Severity::Error)
+                .because(NOT_CHECKED.to_owned())
         }
         Error::LogChanged { file, expected, found } => {
             Finding::new(Rule::Changed, partition, file, expected, found)

@@ -164,9 +164,17 @@ impl Replay<'_> {
                 let header = batch.header;
                 self.compare_below(header.base_offset + 1);
                 let marker = if header.is_control() && header.producer_id >= 0 {
-                    EndMarker::read(header, walk.bytes(&batch)?, &mut buffer).ok().flatten()
+                    EndMarker::read(header, walk.bytes(&batch)?, &mut buffer)
                 } else {
-                    None
+                    Ok(None)
+                };
+                let marker = match marker {
+                    Ok(marker) => marker,
+                    Err(malformed) if malformed.is_damage() => {
+                        self.contradicts(malformed, &header, batch.position, batch.end(), segment.path());
+                        return Ok(());
+                    }
+                    Err(_) => None,
                 };
                 if !self.add(&header, marker.as_ref(), batch.position, batch.end(), segment.path()) {
                     return Ok(());
@@ -195,12 +203,20 @@ impl Replay<'_> {
             }
             Err(malformed) => malformed,
         };
-        if self.is_compacted {
-            return false;
-        }
+        self.contradicts(malformed, header, start, end, path);
+        false
+    }
+
+    fn contradicts(
+        &mut self,
+        malformed: Malformed,
+        header: &BatchHeader,
+        start: u64,
+        end: u64,
+        path: std::path::PathBuf,
+    ) {
         let finding = Finding::malformed(Rule::TransactionsContradict, self.log.path(), path, malformed);
         self.findings.push(finding.at(start, end).offsets(header.base_offset, Some(header.last_offset + 1)));
-        false
     }
 
     /// Compares the snapshots with an offset below this one.

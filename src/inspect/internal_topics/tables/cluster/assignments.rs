@@ -86,6 +86,18 @@ impl Assignments {
         let replica = replicas.iter().find(|replica| replica.broker == i64::from(broker))?;
         Some(&replica.directory)
     }
+
+    /// The partitions that a broker has in a data directory, by the id of the directory: the name and the number, sorted.
+    pub(crate) fn in_directory(&self, broker: i32, directory: &str) -> Vec<(&str, i32)> {
+        let is_here =
+            |replica: &Replica| replica.broker == i64::from(broker) && replica.directory == directory;
+        let of_broker = self.partitions.iter().filter(|(_, replicas)| replicas.iter().any(is_here));
+        let mut found: Vec<_> = of_broker
+            .filter_map(|((id, partition), _)| Some((self.topic(id)?, i32::try_from(*partition).ok()?)))
+            .collect();
+        found.sort_unstable();
+        found
+    }
 }
 
 fn replicas(record: &Message<'_>) -> Vec<Replica> {
