@@ -27,13 +27,13 @@ impl Log {
         let start = runs.as_ref().map(|runs| runs.first().map_or(file.parsed.base_offset, |run| run.start));
         Ok(start.zip(runs).map(|(start, runs)| start..runs.last().map_or(start, |run| run.end)))
     }
+}
 
-    /// The offsets of a live segment, as ranges without a gap, ascending, up to the first damage.
-    pub(crate) fn runs_of_offsets(&self, segment: &Segment) -> Result<Vec<Range<i64>>> {
-        let mut runs = Vec::new();
-        let _ = walk_runs(segment, false, &mut runs)?;
-        Ok(runs)
-    }
+/// The offsets of a live segment, as ranges without a gap, ascending, up to the first damage.
+pub(crate) fn runs_of_offsets(segment: &Segment) -> Result<Vec<Range<i64>>> {
+    let mut runs = Vec::new();
+    walk_runs(segment, false, &mut runs)?;
+    Ok(runs)
 }
 
 /// The offsets of a segment, as ranges without a gap; `None` for one with damage.

@@ -45,6 +45,7 @@ pub use column::Column;
 pub(crate) use column::Origin;
 use continuity::Continuity;
 pub use continuity::OffsetGap;
+pub(crate) use deleted_files::runs_of_offsets;
 use largest_times::LargestTimes;
 use live_segments::LiveSegments;
 use log_start::ClaimedStart;

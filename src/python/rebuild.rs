@@ -61,7 +61,6 @@ value_class! {
     text_signature = "(path, *, config=None, dry_run=True, segments=None, threads=1, max_batch_bytes=134217728)"
 )]
 pub(super) fn rebuild_indexes(
-    py: Python<'_>,
     path: &Bound<'_, PyAny>,
     config: Option<&Bound<'_, PyAny>>,
     dry_run: Defaulted<'_, '_>,
@@ -69,7 +68,7 @@ pub(super) fn rebuild_indexes(
     threads: Defaulted<'_, '_>,
     max_batch_bytes: Defaulted<'_, '_>,
 ) -> PyResult<PyRebuildReport> {
-    let path = arguments::path(path)?;
+    let (py, path) = (path.py(), arguments::path(path)?);
     let default = RebuildOptions::default();
     let options = RebuildOptions {
         config: config.map(config_of).transpose()?,

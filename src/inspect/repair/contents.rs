@@ -116,9 +116,12 @@ impl Contents {
                 if header.is_wrapper() {
                     let max = log.max_batch_bytes();
                     let resolved = header.resolve_base_offset_up_to(max, &bytes, &mut buffer);
-                    resolved.map_err(|malformed| match malformed.is_too_large() {
-                        true => malformed.at(log.path(), at, None),
-                        false => changed(log, at, &malformed),
+                    resolved.map_err(|malformed| {
+                        if malformed.is_too_large() {
+                            malformed.at(log.path(), at, None)
+                        } else {
+                            changed(log, at, &malformed)
+                        }
                     })?;
                 }
                 visit(&Batch { position: offset + (at - part.start), header }, at, &bytes)?;

@@ -10,7 +10,8 @@ use super::recovery_plan::{FileChangeReason, RecoveryPlan};
 use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, SegmentFile};
-use crate::log::Log;
+use crate::log::{Log, runs_of_offsets};
+use crate::segment::Segment;
 
 /// Adds the `.deleted` files of a log to its plan. Returns the names of those that are deleted. `start`: the offset below which nothing
 /// is needed, not above the log start offset of the plan.
@@ -59,11 +60,10 @@ fn is_covered(log: &Log, file: &SegmentFile, start: i64, report: &RecoveryPlan) 
 }
 
 /// The offsets of a segment that the recovery leaves: those of its batches, and in a compacted log all up to its last batch.
-fn live_runs(log: &Log, segment: &crate::segment::Segment, end: i64) -> Result<Vec<Range<i64>>> {
-    let runs = if log.is_compacted()? {
-        vec![segment.base_offset()..segment.end_offset()?]
-    } else {
-        log.runs_of_offsets(segment)?
-    };
+fn live_runs(log: &Log, segment: &Segment, end: i64) -> Result<Vec<Range<i64>>> {
+    let mut runs = runs_of_offsets(segment)?;
+    if log.is_compacted()? {
+        runs = runs.last().map(|last| segment.base_offset()..last.end).into_iter().collect();
+    }
     Ok(runs.into_iter().map(|run| run.start..run.end.min(end)).collect())
 }

@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 import batches
-import pytest
 import corpus
+import pytest
 from batches import GZIP, Rec, batch, write_partition
 from commands import cordwood
 

@@ -1,4 +1,4 @@
-"""`max_batch_bytes` of the calls that decompress only batches whose offsets are in their records: those of v0 and v1."""
+"""`max_batch_bytes` of the calls that decompress only those batches whose offsets are in their records."""
 
 from __future__ import annotations
 
