@@ -68,6 +68,7 @@ class _Outcomes:
     missing: list[tuple[str, str]] = field(default_factory=list)
     unreadable: int = 0
     hides_records: bool = False
+    said: set[str] = field(default_factory=set)
 
     @property
     def partitions(self) -> int:
@@ -210,12 +211,15 @@ def _load(  # noqa: PLR0913, PLR0917  (one partition)
             load = plan()
             accepted = _accepted(load, findings)
     except (CordwoodError, OSError) as error:
-        # of a data directory, only the partition's name can be wrong
+        # of a data directory, only the partition's name can be wrong, or nothing says how the broker was stopped
         if is_single or (isinstance(error, ConfigError) and findings is None):
             raise
         outcomes.unreadable += 1
         words = error_in_words(error, "verify")
-        say(words)
+        if words not in outcomes.said:
+            # the same for all partitions of a folder that is not a data directory
+            outcomes.said.add(words)
+            say(words)
         if say_load is _print_fields:
             print_line(json_module.dumps({"path": str(path.absolute()), "error": words}))
         return

@@ -94,7 +94,9 @@ pub fn plan_start(path: &Path, others: &[PathBuf], interrupt: Interrupt) -> Resu
     for place in 0..loaded.len() {
         broker.refuse_abandoned(&loaded, &mut planned, place);
     }
-    planned.extend(broker.absent(&folder, others, &loaded)?);
+    let others = others_of_broker(&folder, others);
+    refuse_elsewhere(&loaded, &mut planned, &others);
+    planned.extend(broker.absent(&folder, &others, &loaded)?);
     if folder.identity_of(META_PROPERTIES)?.is_none() {
         let (expected, found) = (NOT_FORMATTED.0.to_owned(), NOT_FORMATTED.1.to_owned());
         let name = META_PROPERTIES.to_owned();
@@ -162,6 +164,26 @@ fn refuse_duplicates(loaded: &[LoadedDirectory], planned: &mut [PlannedDirectory
             if let Some(planned) = planned.get_mut(*place) {
                 planned.refuse("one directory for each partition", &names.join(", "));
             }
+        }
+    }
+}
+
+/// The other data directories of the same broker.
+fn others_of_broker<'a>(folder: &Directory, others: &'a [PathBuf]) -> Vec<&'a Path> {
+    let properties = properties_of(folder);
+    let place = folder.path().canonicalize().ok();
+    let is_other = |other: &&Path| other.canonicalize().ok() != place && is_same_broker(&properties, other);
+    others.iter().map(PathBuf::as_path).filter(is_other).collect()
+}
+
+/// A partition with directories in two data directories of a broker.
+fn refuse_elsewhere(loaded: &[LoadedDirectory], planned: &mut [PlannedDirectory], others: &[&Path]) {
+    for (loaded, planned) in loaded.iter().zip(planned) {
+        let is_live = loaded.partition.state == PartitionState::Live;
+        let elsewhere = others.iter().map(|other| other.join(&loaded.name)).find(|path| path.is_dir());
+        if let Some(elsewhere) = elsewhere.filter(|_| is_live && planned.fate == Fate::Kept) {
+            let expected = "one directory for each partition in all data directories of a broker";
+            planned.refuse(expected, &elsewhere.display().to_string());
         }
     }
 }
@@ -342,15 +364,13 @@ impl Broker {
     fn absent(
         &self,
         folder: &Directory,
-        others: &[PathBuf],
+        others: &[&Path],
         loaded: &[LoadedDirectory],
     ) -> Result<Vec<PlannedDirectory>> {
         let (Metadata::Known(known), Some(node), Some(id)) = (&self.metadata, self.node, &self.directory_id)
         else {
             return Ok(Vec::new());
         };
-        let properties = properties_of(folder);
-        let others: Vec<_> = others.iter().filter(|other| is_same_broker(&properties, other)).collect();
         let had = Traces::read(folder)?;
         let mut absent = Vec::new();
         for (topic, partition) in known.in_directory(node, id) {

@@ -12,7 +12,7 @@ use super::restarts::Restarts;
 use super::rule::{Rule, Severity};
 use super::stable_limits::StableLimits;
 use super::summary::Summary;
-use crate::error::Result;
+use crate::error::{Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::inspect::rebuild::{end_of_snapshots, lost_transaction};
@@ -80,7 +80,6 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
             snapshots,
             findings,
             is_whole: summaries.first().is_some_and(|first| first.first_offset == Some(0)),
-            is_compacted,
             limits: StableLimits::default(),
         };
         replay.run(summaries)?;
@@ -135,7 +134,6 @@ struct Replay<'a> {
     findings: Vec<Finding>,
     /// Whether the log has all batches since its offset 0.
     is_whole: bool,
-    is_compacted: bool,
     limits: StableLimits,
 }
 

@@ -1,7 +1,7 @@
 //! The replicas that the metadata of a cluster assigns to its brokers. Kafka: `TopicsImage`.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::super::super::json::uuid_text;
 use super::super::super::message::{Message, Value};
@@ -35,15 +35,11 @@ impl Assignments {
     /// [`Error::Io`] and [`Error::Interrupted`].
     pub(crate) fn read(metadata: &Path, interrupt: Interrupt) -> Result<Option<Self>> {
         let directory = Directory::open(metadata, "give the path of a partition directory")?;
-        // without a segment, a broker begins with the newest snapshot
-        let place = if directory.segment_bases()?.is_empty() {
-            let Some(newest) = snapshots_in(&directory)?.pop() else { return Ok(Some(Self::default())) };
-            PathBuf::from(&newest)
-        } else {
-            metadata.to_owned()
-        };
+        if directory.segment_bases()?.is_empty() && snapshots_in(&directory)?.is_empty() {
+            return Ok(Some(Self::default()));
+        }
         let log = LogOptions { interrupt, ..LogOptions::default() };
-        let replayed = match replay(&[place], &TableOptions { log, ..TableOptions::default() }) {
+        let replayed = match replay(&[metadata], &TableOptions { log, ..TableOptions::default() }) {
             Ok(Some(replayed)) => replayed,
             Err(error @ (Error::Io { .. } | Error::Interrupted(_))) => return Err(error),
             Ok(None) | Err(_) => return Ok(None),
