@@ -25,9 +25,7 @@ _COLUMNS: list[Column] = [("file", "left"), ("what the broker does", "text")]
 class _Fate(NamedTuple):
     """What becomes of a directory that a broker can load."""
 
-    code: Literal[
-        "kept", "metadata", "stray", "unserved", "deleted", "set_aside", "refused", "missing", "created"
-    ]
+    code: Literal["kept", "metadata", "stray", "unserved", "deleted", "set_aside", "refused", "missing", "created"]
     expected: str = ""
     found: str = ""
 
@@ -105,6 +103,8 @@ class _Outcomes:
 
     def take(self, load: KafkaLoad, fate: _Fate) -> None:
         """Count a directory that was planned."""
+        if fate.code == "refused":
+            self.refused.append((load.path, fate.reason))
         if load.failure is not None:
             self.failures.append((str(Path(load.path) / (load.failure.file or "")), str(load.failure)))
         elif fate.code in {"deleted", "set_aside"}:

@@ -110,8 +110,8 @@ def test_a_partition_whose_directory_is_gone_becomes_an_empty_one(command: Comma
     assert summary["missing_directories"] == [
         {
             "file": str(data / "cities-1"),
-            "reason": "expected a directory of the partition, which the metadata of the cluster has in this data directory, "
-            "found none, and offset 150 of it in replication-offset-checkpoint",
+            "reason": "expected a directory of the partition, which the metadata of the cluster has in this data "
+            "directory, found none, and offset 150 of it in replication-offset-checkpoint",
         }
     ]
     (finding,) = cw.verify(data).findings

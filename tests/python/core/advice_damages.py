@@ -8,6 +8,7 @@ from pathlib import Path
 
 import corpus
 from batches import GZIP, TRANSACTIONAL, Rec, batch, marker, name
+from interop.odd_files import message
 
 import cordwood as cw
 from core.damage_steps import (
@@ -35,7 +36,6 @@ from core.damage_steps import (
     write,
     written,
 )
-from interop.odd_files import message
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ CASES = [
         lambda place: shutil.rmtree(place.data / "cities-1"),
         "cities-1",
         says="restore the directory from a copy before a broker starts",
-        do=restore,
+        do=lambda place: shutil.copytree(place.replica / "cities-1", place.data / "cities-1"),
     ),
     Case(
         "duplicate_directory",

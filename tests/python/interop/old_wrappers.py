@@ -1,4 +1,4 @@
-"""Compressed batches of magic 0 and 1 with right checksums, of three offsets: usual ones, and some that Kafka cannot decode."""
+"""Compressed batches of magic 0 and 1 with right checksums, and three offsets: some that Kafka cannot decode."""
 
 from __future__ import annotations
 

@@ -96,7 +96,9 @@ def test_a_compressed_batch_that_cannot_be_decoded_is_loaded_as_planned(
     """Kafka decodes those whose first offsets it needs to find the end of the log, and no others."""
     refused = 0
     for case, wrapper in wrappers(before, magic):
-        plain = [message(n, bytes(1_000), magic=magic) for n in (*range(before), *range(before + 3, before + 3 + after))]
+        plain = [
+            message(n, bytes(1_000), magic=magic) for n in (*range(before), *range(before + 3, before + 3 + after))
+        ]
         log = b"".join([*plain[:before], wrapper, *plain[before:]])
         for has_index, clean in ((False, False), (True, False), (True, True)):
             path = tmp_path / f"{case}-{has_index}-{clean}" / "old-0"

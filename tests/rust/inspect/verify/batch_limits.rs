@@ -61,8 +61,8 @@ fn damage_after_a_batch_of_one_record_above_the_limit_is_found() {
     let folder = folder();
     let batch = |offset, size| BatchV2::new(offset).leader_epoch(-1).records([record(offset, size)]).build();
     let mut damaged = batch(2, 10);
-    *damaged.last_mut().unwrap() ^= 1;
-    let path = PartitionBuilder::new(Indexing::None)
+    *damaged.bytes.last_mut().unwrap() ^= 1;
+    let path = PartitionBuilder::new(Indexing::every(1))
         .segment(0, [batch(0, 10), batch(1, 20_000), damaged, batch(3, 10)])
         .write(folder.path(), "one-0");
     for io in IOS {
