@@ -261,11 +261,19 @@ __version__: str
 
 def _directory_fates(
     path: FilePath, others: Sequence[FilePath]
-) -> list[tuple[str, Literal["kept", "metadata", "stray", "unserved", "deleted", "set_aside", "refused"], str, str]]:
+) -> list[
+    tuple[
+        str,
+        Literal["kept", "metadata", "stray", "unserved", "deleted", "set_aside", "refused", "missing", "created"],
+        str,
+        str,
+    ]
+]:
     """Return the partition directories of a data directory, and what a broker does with each that it can load.
 
-    A name, the fate, and what a broker expects and finds, if it is not *kept*; at the end, `meta.properties` if it is
-    missing. *others*: further data directories, one of which may have the metadata log of the broker.
+    A name, the fate, and what a broker expects and finds, if it is not *kept*; after them, the partitions that the
+    metadata of the cluster has there without a directory; at the end, `meta.properties` if it is missing. *others*:
+    further data directories, one of which may have the metadata log of the broker.
     """
 
 def _has_segments(path: FilePath) -> bool:

@@ -20,7 +20,7 @@ pub(crate) fn read<T, E: From<String>>(
     match lines.next() {
         None => return Ok(Vec::new()),
         Some("0") => {}
-        Some(version) => return Err(format!("expected version 0, found {version:?}").into()),
+        Some(version) => return Err(format!("version {version:?}, not 0").into()),
     }
     let Some(count) = lines.next() else { return Ok(Vec::new()) };
     let entries = lines.map(entry).collect::<Result<Vec<_>, _>>()?;
@@ -28,7 +28,7 @@ pub(crate) fn read<T, E: From<String>>(
     if i32::try_from(entries.len()).is_ok_and(|read| count.parse() == Ok(read)) {
         Ok(entries)
     } else {
-        Err(format!("expected {count} lines, found {}", entries.len()).into())
+        Err(format!("{} lines, not {count:?}", entries.len()).into())
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(read(b"0\n2\na 1\n\n").unwrap(), ["a 1", ""]);
         assert_eq!([read(b"").unwrap(), read(b"0\n").unwrap(), read(b"0\n-0\n").unwrap()], [[""; 0]; 3]);
         for (text, expected) in [
-            (&b"1\n0\n"[..], "expected version 0, found \"1\""),
+            (&b"1\n0\n"[..], "version \"1\", not 0"),
             (b"0\n2\na 1\n", "expected 2 lines, found 1"),
             (b"0\n\n", "expected  lines, found 0"),
             (b"0\n0\n\xff", "invalid utf-8 sequence of 1 bytes from index 4"),

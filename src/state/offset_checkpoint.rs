@@ -68,14 +68,14 @@ impl OffsetCheckpoint {
         let lines = checkpoint_file::read(text, |line| {
             let fields = checkpoint_file::fields(line);
             let &[topic, number, offset] = fields.as_slice() else {
-                let found = format!("expected a topic, a partition and an offset, found {line:?}");
+                let found = format!("the line {line:?}, not a topic, a partition and an offset");
                 return Err(WrongText::from(found));
             };
             let no_number = |found| WrongText { found, is_number: true };
-            let number: i32 =
-                number.parse().map_err(|_| no_number(format!("expected a partition, found {number:?}")))?;
-            let offset: i64 =
-                offset.parse().map_err(|_| no_number(format!("expected an offset, found {offset:?}")))?;
+            let number: i32 = number
+                .parse()
+                .map_err(|_| no_number(format!("{number:?}, not the number of a partition")))?;
+            let offset: i64 = offset.parse().map_err(|_| no_number(format!("{offset:?}, not an offset")))?;
             Ok((topic.to_owned(), number, offset))
         })?;
         Ok(Self(lines))

@@ -32,7 +32,8 @@ def verify(
     without a finding are noted in it; a later call with the same file skips those whose files are unchanged.
 
     *max_batch_bytes*: the largest batch whose records are decoded, as stored and decompressed. A larger one whose
-    checksum is right is a warning, `batch_too_large`: it is not damage, and its records were not checked.
+    checksum is right is a warning, `batch_too_large`: it is not damage, and its records were not checked. A compressed
+    one of an old format is an error, because the rest of its segment was not checked.
 
     *Errors*: `ConfigError` for another path, or a *resume* file inside a partition; `LogNotFoundError`.
 

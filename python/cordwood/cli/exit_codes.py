@@ -112,6 +112,9 @@ def say(paragraph: str) -> None:
             sys.stderr.write(f"cordwood: {escape(' '.join(paragraph.split()))}\n")
 
 
+_LOOK = "cordwood verify --deep shows what is damaged, and cordwood repair what can be saved"
+
+
 def sentence(error: CordwoodError, command: str) -> str:
     """Return the message of an error of a command, with advice for the command line."""
     facts = str(error.args[0])
@@ -121,7 +124,7 @@ def sentence(error: CordwoodError, command: str) -> str:
         # repair itself names the policies that mend it
         case CorruptLogError() if error.advice and command != "repair":
             skips = "--on-damage skip leaves it out"
-            advice = skips if command in SKIPPING_DAMAGE else "cordwood repair shows what can be saved"
+            advice = skips if command in SKIPPING_DAMAGE else _LOOK
         case BatchTooLargeError() if command in WITH_MAX_BATCH_BYTES:
             advice = "--max-batch-bytes raises the limit"
         case LogNotFoundError(code="no_segment"):

@@ -25,7 +25,7 @@ _COLUMNS: list[Column] = [("file", "left"), ("what the broker does", "text")]
 class _Fate(NamedTuple):
     """What becomes of a directory that a broker can load."""
 
-    code: Literal["kept", "metadata", "stray", "unserved", "deleted", "set_aside", "refused"]
+    code: Literal["kept", "metadata", "stray", "unserved", "deleted", "set_aside", "refused", "missing", "created"]
     expected: str = ""
     found: str = ""
 
@@ -42,6 +42,8 @@ class _Fate(NamedTuple):
             "deleted": "the broker deletes the directory, because of its name",
             "set_aside": "the broker leaves the directory because of its name: it serves none of its records",
             "refused": "the broker does not start with it",
+            "missing": "the broker creates an empty partition in its place",
+            "created": "the broker creates the partition",
         }[self.code]
         return f"{words}: {self.reason}" if self.reason else words
 
@@ -61,16 +63,18 @@ class _Outcomes:
     strays: list[tuple[str, str]] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
+    missing: list[tuple[str, str]] = field(default_factory=list)
     unreadable: int = 0
     hides_records: bool = False
+    said: set[str] = field(default_factory=set)
 
     @property
     def partitions(self) -> int:
-        return self.kept + self.lost + len(self.strays) + len(self.failures) + self.unreadable
+        return self.kept + self.lost + sum(map(len, (self.strays, self.failures, self.missing))) + self.unreadable
 
     @property
     def is_whole(self) -> bool:
-        return not (self.lost or self.failures or self.unreadable or self.hides_records)
+        return not (self.lost or self.failures or self.missing or self.unreadable or self.hides_records)
 
     def __str__(self) -> str:
         others = [
@@ -79,6 +83,7 @@ class _Outcomes:
                 (self.lost, "with records lost or hidden"),
                 (len(self.strays), "renamed to -stray"),
                 (len(self.failures), "not loaded"),
+                (len(self.missing), "missing"),
                 (self.unreadable, "cannot be read"),
             )
             if count
@@ -92,11 +97,14 @@ class _Outcomes:
             "lossy": self.lost,
             "stray": len(self.strays),
             "failed": len(self.failures),
+            "missing": len(self.missing),
             "unreadable": self.unreadable,
         }
 
     def take(self, load: KafkaLoad, fate: _Fate) -> None:
         """Count a directory that was planned."""
+        if fate.code == "refused":
+            self.refused.append((load.path, fate.reason))
         if load.failure is not None:
             self.failures.append((str(Path(load.path) / (load.failure.file or "")), str(load.failure)))
         elif fate.code in {"deleted", "set_aside"}:
@@ -140,6 +148,9 @@ def print_kafka_loads(
         outcomes = _Outcomes()
         for name, fate in fates.items():
             path = directory / name
+            if fate.code in {"missing", "created"}:
+                outcomes.missing += [(str(path.absolute()), fate.reason)] if fate.code == "missing" else []
+                continue
             if not path.is_dir():
                 outcomes.refused.append((str(path.absolute()), fate.reason))
                 continue
@@ -200,12 +211,15 @@ def _load(  # noqa: PLR0913, PLR0917  (one partition)
             load = plan()
             accepted = _accepted(load, findings)
     except (CordwoodError, OSError) as error:
-        # of a data directory, only the partition's name can be wrong
+        # of a data directory, only the partition's name can be wrong, or nothing says how the broker was stopped
         if is_single or (isinstance(error, ConfigError) and findings is None):
             raise
         outcomes.unreadable += 1
         words = error_in_words(error, "verify")
-        say(words)
+        if words not in outcomes.said:
+            # the same for all partitions of a folder that is not a data directory
+            outcomes.said.add(words)
+            say(words)
         if say_load is _print_fields:
             print_line(json_module.dumps({"path": str(path.absolute()), "error": words}))
         return
@@ -228,6 +242,7 @@ def _say_verdict(directory: Path, alone: str, findings: Sequence[Finding], outco
             "starts": not reasons,
             "reasons": [{"file": file, "reason": reason} for file, reason in reasons.items()],
             "strays": [{"file": file, "reason": reason} for file, reason in outcomes.strays],
+            "missing_directories": [{"file": file, "reason": reason} for file, reason in outcomes.missing],
             **outcomes.fields(),
         }
         print_line(json_module.dumps({"summary": True, **fields}))
@@ -238,6 +253,8 @@ def _say_verdict(directory: Path, alone: str, findings: Sequence[Finding], outco
         print_text(f"{file}: {reason}", style="red")
     for file, reason in outcomes.strays:
         print_text(f"{file} is renamed to -stray: {reason}", style="yellow")
+    for file, reason in outcomes.missing:
+        print_text(f"{file} is missing, and becomes an empty partition: {reason}", style="red")
     return not reasons
 
 

@@ -10,7 +10,7 @@ import typer
 
 from cordwood import CordwoodError, LogDir, LogNotFoundError, classify
 from cordwood._core import _has_segments, _nearest, _partition_parts
-from cordwood.cli.exit_codes import NothingFoundError, UsageError
+from cordwood.cli.exit_codes import NothingFoundError, UsageError, say
 from cordwood.cli.path import parse_path
 from cordwood.cli.segment_files import SegmentFiles, segment_files
 
@@ -86,6 +86,7 @@ def selected(paths: Sequence[Path], topics: Sequence[str] | None, numbers: Seque
         wanted = " or ".join(map(str, numbers or ()))
         where = ", ".join(map(str, paths))
         raise NothingFoundError(f"{where}: no partition" + (f" with the number {wanted}" if wanted else ""))
+    _warn_of_copies(chosen)
     return Selection(
         [partition.path for partition in chosen if partition.error is None],
         is_single=False,
@@ -141,6 +142,17 @@ def _distinct(partitions: Iterable[_Partition]) -> Iterator[_Partition]:
         if real not in known:
             known.add(real)
             yield partition
+
+
+def _warn_of_copies(partitions: Iterable[_Partition]) -> None:
+    known: dict[tuple[str | None, int | None], Path] = {}
+    for partition in partitions:
+        name = (partition.topic, partition.number)
+        if partition.error is None and None not in name:
+            other = known.setdefault(name, partition.path)
+            if other != partition.path:
+                folders = f"{other.parent} and in {partition.path.parent}"
+                say(f"{partition.topic}-{partition.number} is in {folders}: both are read")
 
 
 def _matches(partition: _Partition, globs: Sequence[str]) -> bool:

@@ -28,6 +28,8 @@ __all__ = ["verify"]
 
 _QUIET_SECONDS = 2.0
 _STYLES = {"error": "red", "warning": "yellow", "info": ""}
+# where these are the only errors, it is not known whether anything is damaged
+_UNKNOWN = {frozenset({"unreadable"}): "not readable", frozenset({"batch_too_large"}): "not checked"}
 
 
 def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
@@ -96,7 +98,8 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
     cordwood verify /var/lib/kafka --as-kafka -q        whether a broker starts, and if not, why
 
     \b
-    Exit codes: 0 intact (there may be warnings), 1 errors were found, 2 wrong usage, 130 Ctrl-C.
+    Exit codes: 0 intact (there may be warnings), 1 errors were found or a segment was not checked, 2 wrong usage,
+    130 Ctrl-C.
     With --as-kafka: 0 the broker keeps all records (it may accept errors), 1 it cuts or hides some, or does not start,
     or a partition cannot be read.
     """  # noqa: D301
@@ -170,8 +173,7 @@ def _summary_fields(found: Verification) -> dict[str, object]:
 def _summary(found: Verification) -> str:
     counts = _counts(found)
     errors = {finding.code for finding in found.findings if finding.severity == "error"}
-    # a file without permission may be intact
-    words = "intact" if found.is_intact else "not readable" if errors == {"unreadable"} else "damaged"
+    words = "intact" if found.is_intact else _UNKNOWN.get(frozenset(errors), "damaged")
     listed = [several(counts[severity], severity) for severity in ("error", "warning") if counts[severity]]
     listed += [several(counts["info"], "note")] if counts["info"] else []
     checked = (
@@ -179,7 +181,9 @@ def _summary(found: Verification) -> str:
         f"{bytes_in_words(found.bytes_checked)} in {found.batches_checked:,} batches"
     )
     skipped = f"; {several(found.segments_skipped, 'segment')} verified before" if found.segments_skipped else ""
-    depth = "with all records" if found.deep else "records not decoded (--deep)"
+    is_limited = any(finding.code == "batch_too_large" for finding in found.findings)
+    records = "with all records within --max-batch-bytes" if is_limited else "with all records"
+    depth = records if found.deep else "records not decoded (--deep)"
     return f"{words}: {', '.join(listed) or 'no finding'}; checked {checked}, {depth}{skipped}"
 
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use super::disk::{Disk, Reader};
 use super::exception::{ExceptionKind, Step, Thrown};
+use super::wrapper::{self, Refusal};
 use crate::error::Malformed;
 use crate::inspect::batch_place::{BatchPlace, MIN_LENGTH, TooShort};
 use crate::record::control::{ControlType, EndMarker, first_record};
@@ -97,23 +98,18 @@ impl Batches {
         if batch.magic >= 2 {
             return Ok(batch.offset);
         }
-        let mut header = self.header(batch)?;
-        if !header.is_wrapper() {
+        if !self.header(batch)?.is_wrapper() {
             return Ok(batch.offset);
         }
         let max = self.max_batch_bytes;
-        let whole = self.whole(batch)?;
-        let resolved = header.resolve_base_offset_up_to(max, whole, &mut Vec::new());
-        resolved.map_err(|malformed| {
-            let Malformed { expected, found, .. } = &malformed;
-            if malformed.is_too_large() {
-                return self.too_large(malformed, batch);
+        let found = wrapper::first_offset(batch.magic, self.whole(batch)?, max);
+        found.map_err(|refusal| match refusal {
+            Refusal::TooLarge(malformed) => self.too_large(malformed, batch),
+            Refusal::Thrown(kind, reason) => {
+                let position = batch.position;
+                self.thrown(kind, format!("the compressed batch at position {position}: {reason}"))
             }
-            let position = batch.position;
-            let reason = format!("the batch at position {position}: expected {expected}, found {found}");
-            self.thrown(ExceptionKind::InvalidRecord, reason)
-        })?;
-        Ok(header.base_offset)
+        })
     }
 
     pub(super) fn last_offset(&mut self, batch: &BatchPlace) -> Step<i64> {

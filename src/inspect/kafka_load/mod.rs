@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   loader ─▶ recovery ─▶ segment ─▶ batches, index_file      the passes; one segment; Kafka's view of its bytes
-//!     │          └─ split
+//!     │          └─ split                 └─ wrapper
 //!     └─▶ snapshots, epochs                                   producers and leader epochs
 //!   start: the directories of a data directory
 //!   run: the state that all of them share                     disk: the files
@@ -31,6 +31,7 @@ mod split;
 mod start;
 mod topic_id;
 mod warning;
+mod wrapper;
 
 pub use action::{ActionKind, ActionReason, LoadAction};
 pub use exception::{ExceptionKind, LoadFailure};

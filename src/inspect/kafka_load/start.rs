@@ -15,6 +15,9 @@ use crate::fs::{Directory, META_PROPERTIES};
 use crate::inspect::internal_topics::Assignments;
 use crate::segment::with_descriptors;
 use crate::state::meta_properties::MetaProperties;
+use crate::state::offset_checkpoint::{
+    HIGH_WATERMARKS, LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS,
+};
 use crate::state::partition_metadata::TopicId;
 use crate::types::Interrupt;
 
@@ -35,6 +38,10 @@ pub enum Fate {
     SetAside,
     /// The broker does not start with it.
     Refused,
+    /// There is no directory, although the metadata has the partition here and it had records: an empty partition takes its place.
+    Missing,
+    /// There is no directory, but nothing shows that there was one: the partition is created.
+    Created,
 }
 
 impl Fate {
@@ -48,6 +55,8 @@ impl Fate {
             Self::Deleted => "deleted",
             Self::SetAside => "set_aside",
             Self::Refused => "refused",
+            Self::Missing => "missing",
+            Self::Created => "created",
         }
     }
 }
@@ -69,9 +78,9 @@ pub struct PlannedDirectory {
     pub found: String,
 }
 
-/// What a broker does with the directories of a data directory when it starts, by topic, partition and name. Directories that it ignores,
-/// and those without a partition's name, with which it does not start, are left out. At the end, `meta.properties` is refused if there is
-/// none. `others`: further data directories, one of which may have the metadata log of the broker.
+/// What a broker does with the directories of a data directory when it starts, by topic, partition and name; after them, the partitions that
+/// the metadata has there and that have no directory. Directories that it ignores, and those without a partition's name, with which it does
+/// not start, are left out. At the end, `meta.properties` is refused if there is none. `others`: further data directories, one of which may have the metadata log of the broker.
 ///
 /// # Errors
 /// [`Error::LogNotFound`]; [`Error::Io`]; [`Error::Interrupted`].
@@ -85,6 +94,9 @@ pub fn plan_start(path: &Path, others: &[PathBuf], interrupt: Interrupt) -> Resu
     for place in 0..loaded.len() {
         broker.refuse_abandoned(&loaded, &mut planned, place);
     }
+    let others = others_of_broker(&folder, others);
+    refuse_elsewhere(&loaded, &mut planned, &others);
+    planned.extend(broker.absent(&folder, &others, &loaded)?);
     if folder.identity_of(META_PROPERTIES)?.is_none() {
         let (expected, found) = (NOT_FORMATTED.0.to_owned(), NOT_FORMATTED.1.to_owned());
         let name = META_PROPERTIES.to_owned();
@@ -156,6 +168,26 @@ fn refuse_duplicates(loaded: &[LoadedDirectory], planned: &mut [PlannedDirectory
     }
 }
 
+/// The other data directories of the same broker.
+fn others_of_broker<'a>(folder: &Directory, others: &'a [PathBuf]) -> Vec<&'a Path> {
+    let properties = properties_of(folder);
+    let place = folder.path().canonicalize().ok();
+    let is_other = |other: &&Path| other.canonicalize().ok() != place && is_same_broker(&properties, other);
+    others.iter().map(PathBuf::as_path).filter(is_other).collect()
+}
+
+/// A partition with directories in two data directories of a broker.
+fn refuse_elsewhere(loaded: &[LoadedDirectory], planned: &mut [PlannedDirectory], others: &[&Path]) {
+    for (loaded, planned) in loaded.iter().zip(planned) {
+        let is_live = loaded.partition.state == PartitionState::Live;
+        let elsewhere = others.iter().map(|other| other.join(&loaded.name)).find(|path| path.is_dir());
+        if let Some(elsewhere) = elsewhere.filter(|_| is_live && planned.fate == Fate::Kept) {
+            let expected = "one directory for each partition in all data directories of a broker";
+            planned.refuse(expected, &elsewhere.display().to_string());
+        }
+    }
+}
+
 impl PlannedDirectory {
     fn refuse(&mut self, expected: &str, found: &str) {
         self.fate = Fate::Refused;
@@ -194,6 +226,19 @@ pub(in crate::inspect) enum Assigned {
     Elsewhere(Difference),
 }
 
+/// A file that cannot be read is another finding.
+fn properties_of(folder: &Directory) -> MetaProperties {
+    MetaProperties::read(folder).ok().flatten().unwrap_or_default()
+}
+
+/// Whether another data directory is of the broker with these properties.
+fn is_same_broker(properties: &MetaProperties, other: &Path) -> bool {
+    let Ok(other) = Directory::open(other, "") else { return false };
+    let other = properties_of(&other);
+    let is_same = |name| properties.get(name).is_some() && properties.get(name) == other.get(name);
+    is_same("cluster.id") && is_same("node.id")
+}
+
 /// The broker to which a data directory belongs.
 #[derive(Debug)]
 pub(in crate::inspect) struct Broker {
@@ -218,19 +263,11 @@ impl Broker {
         others: &[PathBuf],
         interrupt: Interrupt,
     ) -> Result<Self> {
-        // a file that cannot be read is another finding
-        let read = |folder: &Directory| MetaProperties::read(folder).ok().flatten().unwrap_or_default();
-        let properties = read(folder);
-        let is_same = |other: &&PathBuf| {
-            let Ok(other) = Directory::open(other, "") else { return false };
-            let other = read(&other);
-            let is_same = |name| properties.get(name).is_some() && properties.get(name) == other.get(name);
-            is_same("cluster.id") && is_same("node.id")
-        };
+        let properties = properties_of(folder);
+        let mut of_same = others.iter().filter(|other| is_same_broker(&properties, other));
         let metadata_in =
             |path: &Path| Some(path.join(CLUSTER_METADATA_DIRECTORY)).filter(|path| path.is_dir());
-        let place = metadata_in(folder.path())
-            .or_else(|| others.iter().filter(is_same).find_map(|other| metadata_in(other)));
+        let place = metadata_in(folder.path()).or_else(|| of_same.find_map(|other| metadata_in(other)));
         let metadata = match place.map(|path| Assignments::read(&path, interrupt)).transpose() {
             Ok(None) => Metadata::Missing,
             Ok(Some(Some(assignments))) => Metadata::Known(assignments),
@@ -263,7 +300,9 @@ impl Broker {
             Metadata::Missing => {
                 let expected = "the metadata of the cluster, without which a broker that is its own controller starts as an empty \
                                 cluster";
-                let found = format!("no {CLUSTER_METADATA_DIRECTORY}");
+                let found = format!(
+                    "no {CLUSTER_METADATA_DIRECTORY} (if another data directory of the broker has it, give both together)"
+                );
                 Assigned::WithoutMetadata(Difference::new(expected, found))
             }
         }
@@ -317,6 +356,74 @@ impl Broker {
                 &live,
             );
         }
+    }
+}
+
+impl Broker {
+    /// The partitions that the metadata has in this data directory, and that have no directory in it or in another one of the broker.
+    fn absent(
+        &self,
+        folder: &Directory,
+        others: &[&Path],
+        loaded: &[LoadedDirectory],
+    ) -> Result<Vec<PlannedDirectory>> {
+        let (Metadata::Known(known), Some(node), Some(id)) = (&self.metadata, self.node, &self.directory_id)
+        else {
+            return Ok(Vec::new());
+        };
+        let had = Traces::read(folder)?;
+        let mut absent = Vec::new();
+        for (topic, partition) in known.in_directory(node, id) {
+            let of_it = |loaded: &&LoadedDirectory| {
+                loaded.partition.topic == topic && loaded.partition.partition == partition
+            };
+            let is_live = |loaded: &LoadedDirectory| {
+                matches!(loaded.partition.state, PartitionState::Live | PartitionState::Future)
+            };
+            let name = format!("{topic}-{partition}");
+            // a broker may have created it since the directories were listed
+            let exists = loaded.iter().filter(of_it).any(is_live)
+                || folder.path_of(&name).is_dir()
+                || others.iter().any(|other| other.join(&name).is_dir());
+            if exists {
+                continue;
+            }
+            let twin = loaded.iter().find(of_it).map(|twin| format!("only {}", twin.name));
+            let trace = twin.or_else(|| had.of(topic, partition));
+            absent.push(PlannedDirectory {
+                name,
+                fate: if trace.is_some() { Fate::Missing } else { Fate::Created },
+                expected: "a directory of the partition, which the metadata of the cluster has in this data directory"
+                    .to_owned(),
+                found: trace.unwrap_or_else(|| "none".to_owned()),
+            });
+        }
+        Ok(absent)
+    }
+}
+
+/// What shows that a partition had records: its lines in the checkpoints of the data directory.
+struct Traces(Vec<(&'static str, OffsetCheckpoint)>);
+
+impl Traces {
+    /// A checkpoint that cannot be read is another finding.
+    fn read(folder: &Directory) -> Result<Self> {
+        let mut checkpoints = Vec::new();
+        for name in [HIGH_WATERMARKS, RECOVERY_POINTS, LOG_START_OFFSETS] {
+            match OffsetCheckpoint::read(folder, name) {
+                Ok(Ok(checkpoint)) => checkpoints.push((name, checkpoint)),
+                Err(error @ Error::Interrupted(_)) => return Err(error),
+                Ok(Err(_)) | Err(_) => {}
+            }
+        }
+        Ok(Self(checkpoints))
+    }
+
+    fn of(&self, topic: &str, partition: i32) -> Option<String> {
+        self.0.iter().find_map(|(name, checkpoint)| {
+            let offset = checkpoint.offset_of(topic, partition).filter(|offset| *offset > 0)?;
+            Some(format!("none, and offset {offset} of it in {name}"))
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Offsets in no batch, between two segments or within one.
 
 use super::finding::Finding;
-use super::rule::{Rule, Severity};
+use super::rule::{Remedy, Rule, Severity};
 use super::summary::Summary;
 use crate::log::Log;
 use crate::segment::is_relative;
@@ -67,6 +67,12 @@ const MAX_SHOWN: u64 = 8;
 
 const CUT_OUT: &str = "compaction leaves such gaps; batches that were taken out do too";
 
+const USED: &str = "the batch before it has more records than offsets, and may have records with these";
+
+const LOOK_DEEPER: Remedy = Remedy::manual(
+    "cordwood verify --deep shows which offsets the records have; nothing is lost if they have these",
+);
+
 /// Gaps within segments: a warning, unless a truncation explains it.
 fn within(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
     let count: u64 = summaries.iter().map(|summary| summary.gap_count).sum();
@@ -78,7 +84,9 @@ fn within(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
             let finding = Finding::new(Rule::OffsetGap, log.path(), segment.path(), expected, found)
                 .at(gap.position, gap.position)
                 .offsets(gap.start_offset, Some(gap.end_offset));
-            findings.push(if gap.is_truncation {
+            findings.push(if gap.may_be_used {
+                finding.with_severity(Severity::Warning).because(USED).with_remedy(LOOK_DEEPER)
+            } else if gap.is_truncation {
                 finding.with_severity(Severity::Info).because("a truncation inside a batch leaves such a gap")
             } else {
                 finding.with_severity(Severity::Warning).because(CUT_OUT)

@@ -1,14 +1,19 @@
-//! The directories of a data directory that a broker loads without serving them, and those with which it does not start.
+//! The directories of a data directory that a broker loads without serving them, those with which it does not start, and those that it
+//! misses.
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
 use super::loading;
-use super::rule::Rule;
+use super::rule::{Remedy, Rule, Severity};
 use super::work::OF_THREAD;
 use crate::error::Result;
 use crate::fs::Directory;
+use crate::fs::names::PartitionName;
 use crate::inspect::kafka_load::{Fate, plan_start};
+use crate::segment::with_descriptors;
+use crate::state::meta_properties::MetaProperties;
 
 /// The findings about these directories. `others`: data directories, one of which may have the metadata of the cluster.
 pub(super) fn check(folder: &Directory, others: &[PathBuf]) -> Result<Vec<Finding>> {
@@ -23,8 +28,59 @@ pub(super) fn check(folder: &Directory, others: &[PathBuf]) -> Result<Vec<Findin
                 findings.push(finding.that_stops_a_broker());
             }
             Fate::Deleted | Fate::SetAside => findings.extend(loading::failure(&path, &[])?),
+            Fate::Missing | Fate::Created => {
+                let rule = Rule::PartitionMissing;
+                let finding = Finding::new(rule, &path, &path, planned.expected, planned.found);
+                findings.push(match planned.fate {
+                    Fate::Created => finding
+                        .with_severity(Severity::Info)
+                        .because("nothing shows that it had records: it may be a new partition"),
+                    _ => finding,
+                });
+            }
             Fate::Kept | Fate::Metadata | Fate::Stray | Fate::Unserved | Fate::Refused => {}
         }
     }
     Ok(findings)
+}
+
+/// The findings about partitions that are in several of the folders, at least one of which does not say of which broker it is.
+pub(super) fn copies(partitions: &[&Path]) -> Vec<Finding> {
+    let mut known: HashMap<_, Vec<&Path>> = HashMap::new();
+    for path in partitions {
+        let name = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
+        if let Some(PartitionName { topic, partition, state }) = name {
+            known.entry((topic, partition, state)).or_default().push(path);
+        }
+    }
+    let mut findings = Vec::new();
+    for paths in known.values().filter(|paths| paths.len() > 1) {
+        let mut folders = HashMap::new();
+        for path in paths {
+            folders.entry(path.parent()).or_insert(*path);
+        }
+        let of_brokers = folders.values().filter(|path| is_of_a_broker(path)).count();
+        let Some(first) = paths.first().filter(|_| folders.len() > 1 && of_brokers < folders.len()) else {
+            continue;
+        };
+        for path in paths.iter().filter(|path| path.parent() != first.parent()) {
+            let expected = "one directory of the partition, or replicas of several brokers";
+            let found = format!("it and {}", first.display());
+            let finding = Finding::new(Rule::DuplicateDirectory, path, *path, expected, found);
+            findings.push(finding.with_severity(Severity::Warning).with_remedy(COPIES));
+        }
+    }
+    findings.sort_by(|left, right| left.file.cmp(&right.file));
+    findings
+}
+
+const COPIES: Remedy =
+    Remedy::manual("compare them with cordwood diff; commands that are given both read the records of both");
+
+/// Whether the folder of a partition says of which broker it is.
+fn is_of_a_broker(partition: &Path) -> bool {
+    let Some(folder) = partition.parent() else { return false };
+    let properties =
+        with_descriptors(|| Directory::open(folder, "")).and_then(|folder| MetaProperties::read(&folder));
+    properties.ok().flatten().is_some_and(|properties| properties.node_id().is_some())
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::rule::{Remedy, Rule, Severity};
 use crate::error::Malformed;
+use crate::fs::names::CLUSTER_METADATA_DIRECTORY;
 use crate::types::offsets_in_words;
 
 /// A place where a file breaks a rule.
@@ -107,12 +108,18 @@ impl Finding {
         self.rule.kafka()
     }
 
+    /// Whether it is about the metadata log of a cluster.
+    fn is_of_metadata(&self) -> bool {
+        self.partition.file_name().is_some_and(|name| name == CLUSTER_METADATA_DIRECTORY)
+    }
+
     /// What to do: a command, or a sentence; empty if there is nothing to do.
     pub fn advice(&self) -> String {
         let command = |name: &str, options| format!("cordwood {name} {} {options}", self.partition.display());
         match &self.remedy {
             Remedy::Reindex => command("reindex", "--yes"),
             Remedy::Repair => command("repair", "--apply"),
+            Remedy::Salvage if self.is_of_metadata() => OF_METADATA.to_owned(),
             Remedy::Salvage => command("repair", "--policy salvage --apply"),
             Remedy::Recover => command("recover", "--yes"),
             Remedy::Manual(sentence) => sentence.clone().into_owned(),
@@ -120,6 +127,11 @@ impl Finding {
         }
     }
 }
+
+/// In the place of a repair that leaves a hole: the state of the cluster after it would be wrong.
+const OF_METADATA: &str = "of several controllers, stop this one and remove the files of the directory but quorum-state: it copies the log \
+     from the others; of a controller that is alone, restore the directory from a copy. A broker cuts this log at its first damage at \
+     each start, also after a clean stop";
 
 /// What the findings of a partition say together: a command that mends one of them may refuse the log because of another.
 pub(super) fn agree_on_remedies(findings: &mut [Finding]) {

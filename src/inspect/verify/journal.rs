@@ -162,7 +162,9 @@ fn encode(summary: &Summary) -> Value {
         ])
     });
     let gaps = summary.gaps.iter();
-    let gaps = gaps.map(|gap| json!([gap.start_offset, gap.end_offset, gap.position, gap.is_truncation]));
+    let gaps = gaps.map(|gap| {
+        json!([gap.start_offset, gap.end_offset, gap.position, gap.is_truncation, gap.may_be_used])
+    });
     json!({
         "base_offset": summary.base_offset,
         "upper": summary.upper,
@@ -214,6 +216,7 @@ fn decode(value: &Value) -> Option<Summary> {
             end_offset: gap.get(1)?.as_i64()?,
             position: gap.get(2)?.as_u64()?,
             is_truncation: gap.get(3)?.as_bool()?,
+            may_be_used: gap.get(4)?.as_bool()?,
         });
     }
     for abort in list("aborts")? {

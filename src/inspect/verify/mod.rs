@@ -74,7 +74,8 @@ pub struct VerifyOptions {
     pub is_deep: bool,
     /// Which files are mapped.
     pub io: Io,
-    /// The largest batch whose records are decoded, bytes, as stored and decompressed. A larger one is a warning.
+    /// The largest batch whose records are decoded, bytes, as stored and decompressed. A larger one is a warning; a compressed one of an
+    /// old format is an error, because the rest of its segment is not checked.
     pub max_batch_bytes: usize,
     /// A file of this verification outside the partitions, which is created if it does not exist: segments that were verified
     /// whole, without a finding, are added to it, and those in it are skipped if their files are unchanged.
@@ -145,6 +146,7 @@ impl Verification {
 
 /// Of a batch whose offsets are in its records: without them the walk through the segment ends.
 const NOT_CHECKED: &str = "the segment was not checked: the offsets of the batch are in its records";
+
 /// The findings about the small files of a writer of this library that an opening for writing makes again. No segment is read.
 ///
 /// # Errors
@@ -169,7 +171,10 @@ fn unreadable(partition: &Path, error: Error) -> Result<Finding> {
         }
         Error::BatchTooLarge { place, expected, found } => {
             let finding = Finding::new(Rule::BatchTooLarge, partition, place.file, expected, found);
-            finding.at(place.position, place.position).because(NOT_CHECKED.to_owned())
+            finding
+                .at(place.position, place.position)
+                .with_severity(Severity::Error)
+                .because(NOT_CHECKED.to_owned())
         }
         Error::LogChanged { file, expected, found } => {
             Finding::new(Rule::Changed, partition, file, expected, found)

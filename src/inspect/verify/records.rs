@@ -25,6 +25,13 @@ impl WrongRecords {
         Self { rule, malformed }
     }
 
+    /// Of a batch whose payload cannot be decoded.
+    fn opening(header: &BatchHeader, malformed: Malformed) -> Self {
+        let wrong = Self::new(malformed);
+        let is_undecodable = header.is_wrapper() && wrong.rule == Rule::DamagedRecords;
+        if is_undecodable { Self { rule: Rule::UndecodableWrapper, ..wrong } } else { wrong }
+    }
+
     pub(super) fn into_finding(self, partition: &std::path::Path, file: std::path::PathBuf) -> Finding {
         Finding::malformed(self.rule, partition, file, self.malformed)
     }
@@ -52,7 +59,7 @@ fn check(
     buffer: &mut Vec<u8>,
 ) -> std::result::Result<Option<ControlType>, WrongRecords> {
     let opened = Records::open_up_to(max_batch_bytes, header, bytes, buffer);
-    let (mut records, payload) = opened.map_err(WrongRecords::new)?;
+    let (mut records, payload) = opened.map_err(|malformed| WrongRecords::opening(&header, malformed))?;
     let header = *records.header();
     let payload = payload.of(bytes, buffer);
     let (mut largest, mut control) = (None, None);

@@ -76,7 +76,8 @@ macro_rules! rules {
             }
 
             /// The usual severity of a finding of this rule. That of an offset gap depends on the evidence for compaction, and that of
-            /// a snapshot above the end, or of a replacement of segments, on what it says.
+            /// a snapshot above the end, or of a replacement of segments, on what it says; that of a batch above the limit on whether
+            /// the rest of its segment was checked.
             pub fn severity(self) -> Severity {
                 match self { $(Self::$name => Severity::$severity,)+ }
             }
@@ -101,7 +102,8 @@ rules! {
     /// A batch in a format that this version does not support.
     UnsupportedBatch = "unsupported_batch", Error, Remedy::manual("verify it with a newer version of cordwood"),
         "reads it if its version supports the format";
-    /// A batch above the limit `max_batch_bytes`, stored or decompressed: its records were not decoded. Its checksum is right.
+    /// A batch above the limit `max_batch_bytes`, stored or decompressed: its records were not decoded. Its checksum is right. An error
+    /// where the rest of the segment was not checked, because the offsets are in the records.
     BatchTooLarge = "batch_too_large", Warning,
         Remedy::manual("not damage, and not checked: verify it with a higher max_batch_bytes (--max-batch-bytes)"),
         "loads it and reads it: Kafka limits no batch on disk";
@@ -115,6 +117,14 @@ rules! {
     DamagedRecords = "damaged_records", Error,
         Remedy::manual("restore the segment from another replica, or copy the other records with cordwood cat --on-damage skip"),
         "loads it, also after a crash: the checksum is right. Consumers and the cleaner fail at this batch";
+    /// A compressed batch of an old format, with a right checksum, that cannot be decompressed, or has no whole message in it.
+    UndecodableWrapper = "undecodable_wrapper", Error,
+        Remedy::manual(
+            "restore the segment from another replica, or copy the other records with cordwood cat --on-damage skip; cordwood verify \
+             --as-kafka shows whether a broker starts",
+        ),
+        "does not start where it needs the first offset of the batch, also after a clean stop: in the last segment, at or after the last \
+         entry of the offset index. Elsewhere loads it; consumers and the cleaner fail at this batch";
     /// Records whose offsets do not ascend within their batch, or are above its last offset; the checksum is right.
     OffsetsOutOfPlace = "offsets_out_of_place", Warning,
         Remedy::manual("nothing is lost by a restart; produce the records again if consumers need all of them"),
@@ -250,6 +260,14 @@ rules! {
             "if its records are wanted, move the directory out of the data directory before a broker starts; otherwise nothing",
         ),
         "takes the partition for a stray one: renames the directory to -stray, and serves none of its records; no broker deletes it";
+    /// A partition that the metadata of the cluster has on this broker and in this data directory, without a directory.
+    PartitionMissing = "partition_missing", Error,
+        Remedy::manual(
+            "restore the directory from a copy before a broker starts, unless another data directory of the broker has it; verify all \
+             data directories of a broker together",
+        ),
+        "creates an empty partition: where it becomes the leader, and always if no other broker has a replica, the records are gone; \
+         as a follower it copies them";
     /// Several directories of one partition, or one that is being moved here beside the live one.
     DuplicateDirectory = "duplicate_directory", Error,
         Remedy::manual("compare them with cordwood diff, and move all but one of them out of the data directory"),

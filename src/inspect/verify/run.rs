@@ -69,6 +69,9 @@ pub fn verify(
     }
     // each keeps two descriptors, and the files of those that are read need others
     let group = (max_open_files() / 8).clamp(1, MAX_GROUP);
+    let partitions: Vec<_> =
+        targets.iter().filter(|target| target.only.is_none()).map(|target| target.path.as_path()).collect();
+    run.result.findings.extend(directories::copies(&partitions));
     for group in targets.chunks(group) {
         run.group(group, &data_directories, &mut progress)?;
     }

@@ -12,7 +12,7 @@ use super::restarts::Restarts;
 use super::rule::{Rule, Severity};
 use super::stable_limits::StableLimits;
 use super::summary::Summary;
-use crate::error::Result;
+use crate::error::{Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::inspect::rebuild::{end_of_snapshots, lost_transaction};
@@ -80,7 +80,6 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
             snapshots,
             findings,
             is_whole: summaries.first().is_some_and(|first| first.first_offset == Some(0)),
-            is_compacted,
             limits: StableLimits::default(),
         };
         replay.run(summaries)?;
@@ -135,7 +134,6 @@ struct Replay<'a> {
     findings: Vec<Finding>,
     /// Whether the log has all batches since its offset 0.
     is_whole: bool,
-    is_compacted: bool,
     limits: StableLimits,
 }
 
@@ -164,9 +162,17 @@ impl Replay<'_> {
                 let header = batch.header;
                 self.compare_below(header.base_offset + 1);
                 let marker = if header.is_control() && header.producer_id >= 0 {
-                    EndMarker::read(header, walk.bytes(&batch)?, &mut buffer).ok().flatten()
+                    EndMarker::read(header, walk.bytes(&batch)?, &mut buffer)
                 } else {
-                    None
+                    Ok(None)
+                };
+                let marker = match marker {
+                    Ok(marker) => marker,
+                    Err(malformed) if malformed.is_damage() => {
+                        self.contradicts(malformed, &header, batch.position, batch.end(), segment.path());
+                        return Ok(());
+                    }
+                    Err(_) => None,
                 };
                 if !self.add(&header, marker.as_ref(), batch.position, batch.end(), segment.path()) {
                     return Ok(());
@@ -195,12 +201,20 @@ impl Replay<'_> {
             }
             Err(malformed) => malformed,
         };
-        if self.is_compacted {
-            return false;
-        }
+        self.contradicts(malformed, header, start, end, path);
+        false
+    }
+
+    fn contradicts(
+        &mut self,
+        malformed: Malformed,
+        header: &BatchHeader,
+        start: u64,
+        end: u64,
+        path: std::path::PathBuf,
+    ) {
         let finding = Finding::malformed(Rule::TransactionsContradict, self.log.path(), path, malformed);
         self.findings.push(finding.at(start, end).offsets(header.base_offset, Some(header.last_offset + 1)));
-        false
     }
 
     /// Compares the snapshots with an offset below this one.

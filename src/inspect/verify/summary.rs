@@ -40,6 +40,8 @@ pub(crate) struct Gap {
     pub(crate) position: u64,
     /// Whether a truncation inside a batch may have left it: a leader epoch begins there, or a `LogWriter` had the log open.
     pub(crate) is_truncation: bool,
+    /// Whether the batch before it has so many more records than offsets that they may have these.
+    pub(crate) may_be_used: bool,
 }
 
 /// The numbers of a segment.
@@ -86,6 +88,8 @@ pub(crate) struct Summary {
     pub(super) index_distance: Option<u64>,
     /// The highest leader epoch.
     leader_epoch: i32,
+    /// By how many the records of the last batch are more than its offsets.
+    excess: u64,
 }
 
 impl Summary {
@@ -117,6 +121,7 @@ impl Summary {
             aborts: Vec::new(),
             index_distance: None,
             leader_epoch: -1,
+            excess: 0,
         }
     }
 
@@ -138,9 +143,12 @@ impl Summary {
                     end_offset: header.base_offset,
                     position: batch.position,
                     is_truncation: !shows_compaction,
+                    may_be_used: missing <= self.excess,
                 });
             }
         }
+        let count = u64::try_from(header.count.unwrap_or(0)).unwrap_or(0);
+        self.excess = count.saturating_sub(header.offsets().unsigned_abs());
         self.is_rewritten |= batch.is_rewritten();
         self.first_offset.get_or_insert(header.base_offset);
         self.end_offset = header.last_offset + 1;

@@ -119,6 +119,9 @@ impl WriterFiles {
             let of_start = if self.checkpoint.is_some() { CHECKPOINT } else { LEADER_EPOCH_CHECKPOINT };
             if let Err(error) = refuse_missing_start(log, self.checkpoint, data_directory.as_ref()) {
                 self.damaged(Rule::LostStart, directory, of_start, error)?;
+                if self.checkpoint.is_none() && data_directory.is_none() {
+                    self.findings = may_be_remote(std::mem::take(&mut self.findings));
+                }
             } else if let Some(start) = unfinished_deletion(log, data_directory.as_ref())? {
                 self.findings.push(in_deletion(log, start));
             }
@@ -157,6 +160,25 @@ impl WriterFiles {
         Ok(())
     }
 }
+
+/// The findings, the last of which is about a start that only the leader epochs show. Beside the checkpoints of its data directory, the log
+/// of a tiered topic is known by them ([`Rule::RemoteStart`]).
+fn may_be_remote(mut findings: Vec<Finding>) -> Vec<Finding> {
+    let last = findings.pop().map(|finding| match finding.rule {
+        Rule::LostStart => finding.because(LIKE_REMOTE).with_remedy(UNLESS_REMOTE),
+        _ => finding,
+    });
+    findings.extend(last);
+    findings
+}
+
+const LIKE_REMOTE: &str = "a log of a topic with remote.storage.enable=true that was copied without its data directory looks the same, and \
+     has lost nothing";
+
+const UNLESS_REMOTE: Remedy = Remedy::manual(
+    "of a topic with remote.storage.enable=true, nothing: its start is in remote storage, and a repair would remove the leader epochs of \
+     those offsets. Otherwise restore the first segments from a copy, or continue without them: cordwood repair with --policy salvage",
+);
 
 /// The finding about a log whose first segments are in `.deleted` files alone.
 fn in_deletion(log: &Log, start: i64) -> Finding {

@@ -102,12 +102,54 @@ def test_a_partition_by_itself_is_compared_with_the_metadata_around_it(command: 
     assert verdicts(command, data / "cities-7")[:2] == (0, {"cities-7": "kept"})
 
 
+def test_a_partition_whose_directory_is_gone_becomes_an_empty_one(command: Command, data: Path, tmp_path: Path) -> None:
+    shutil.move(data / "cities-1", tmp_path / "cities-1")
+    code, fates, (summary,) = verdicts(command, data)
+    assert (code, summary["starts"], summary["partitions"], summary["whole"]) == (1, True, 6, 5)
+    assert fates.keys() == OTHERS - {"cities-1"} | {METADATA}
+    assert summary["missing_directories"] == [
+        {
+            "file": str(data / "cities-1"),
+            "reason": "expected a directory of the partition, which the metadata of the cluster has in this data "
+            "directory, found none, and offset 150 of it in replication-offset-checkpoint",
+        }
+    ]
+    (finding,) = cw.verify(data).findings
+    assert (finding.severity, finding.code, finding.file) == ("error", "partition_missing", str(data / "cities-1"))
+    code, shown, _ = command("verify", data, "--as-kafka", "-q")
+    assert "starts; 6 partitions: 5 with all records, 1 missing" in shown
+    assert f"{data / 'cities-1'} is missing, and becomes an empty partition" in shown
+    # nothing shows that it had records: a broker may not have created it yet
+    for checkpoint in data.glob("*-checkpoint"):
+        checkpoint.write_text("0\n0\n")
+    code, _, (summary,) = verdicts(command, data)
+    assert (code, summary["partitions"], summary["missing"]) == (0, 5, 0)
+    assert [(found.severity, found.code) for found in cw.verify(data).findings] == [("info", "partition_missing")]
+
+
+def test_a_partition_in_two_data_directories_of_a_broker_stops_it(command: Command, data: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.copy(data / "meta.properties", other)
+    shutil.copytree(data / "cities-1", other / "cities-1")
+    code, _, summaries = verdicts(command, data, other)
+    assert code == 1
+    assert [summary["starts"] for summary in summaries] == [False, False]
+    found = [found.file for found in cw.verify([data, other]).findings if found.code == "duplicate_directory"]
+    assert found == [str(data / "cities-1"), str(other / "cities-1")]
+    # replicas of two brokers
+    text = (other / "meta.properties").read_text()
+    (other / "meta.properties").write_text(text.replace("node.id=1", "node.id=2"))
+    assert not [found for found in cw.verify([data, other]).findings if found.code == "duplicate_directory"]
+
+
 @pytest.mark.parametrize("state", ["delete", "stray"])
 def test_deleted_and_stray_directories_are_loaded_too(command: Command, data: Path, state: str) -> None:
     path = data / f"cities-1.{UNIQUE}-{state}"
     (data / "cities-1").rename(path)
     code, fates, (summary,) = verdicts(command, data)
-    assert (code, summary["starts"], summary["partitions"]) == (0, True, 5)
+    # the live directory is missing
+    assert (code, summary["starts"], summary["partitions"], summary["missing"]) == (1, True, 6, 1)
     assert fates[path.name] == {"delete": "deleted", "stray": "set_aside"}[state]
     (path / "notes.log").write_bytes(b"x")
     code, _, (summary,) = verdicts(command, data)

@@ -146,7 +146,10 @@ def test_errors_use_the_terms_of_the_command_line(
         (("append", "never-0", "--flush", "often"), "--flush: expected "),
         (("append", "never-0", "--topic-id", "x"), "--topic-id: expected "),
         (("cat", DAMAGED / "flip-record/tickets-0"), "; --on-damage skip leaves it out"),
-        (("find", DAMAGED / "flip-record/tickets-0", "--offset", "302"), "; cordwood repair shows what can be saved"),
+        (
+            ("find", DAMAGED / "flip-record/tickets-0", "--offset", "302"),
+            "; cordwood verify --deep shows what is damaged, and cordwood repair what can be saved",
+        ),
         (
             ("cat", PLAIN, "--since", "2024-05-01T10:00"),
             "(2024-05-01T10:00Z) or an offset (2024-05-01T10:00+02:00), or give --tz, found '2024-05-01T10:00'",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import corpus
 from batches import GZIP, TRANSACTIONAL, Rec, batch, marker, name
+from interop.odd_files import message
 
 import cordwood as cw
 from core.damage_steps import (
@@ -113,6 +114,13 @@ CASES = [
         says="from another replica",
         do=both(run("cat", "PATH", "--on-damage", "skip"), restore),
         is_deep=True,
+    ),
+    Case(
+        "undecodable_wrapper",
+        generated(message(0, b"first", magic=1)),
+        write("PARTITION/" + name(0), message(0, b"first", magic=1) + message(1, None, magic=1, attributes=1)),
+        says="from another replica",
+        do=both(run("cat", "PATH", "--on-damage", "skip"), run("verify", "PATH", "--as-kafka", "--clean"), restore),
     ),
     Case(
         "offsets_out_of_place",
@@ -287,6 +295,14 @@ CASES = [
         lambda place: shutil.copytree(place.data / "cities-0", place.data / "cities-7"),
         says="move the directory out of the data directory before a broker starts",
         do=move_out("cities-7"),
+    ),
+    Case(
+        "partition_missing",
+        broker,
+        lambda place: shutil.rmtree(place.data / "cities-1"),
+        "cities-1",
+        says="restore the directory from a copy before a broker starts",
+        do=lambda place: shutil.copytree(place.replica / "cities-1", place.data / "cities-1"),
     ),
     Case(
         "duplicate_directory",

@@ -10,6 +10,9 @@ from pathlib import Path
 from batches import Rec, batch
 from corpus import GOLDEN
 
+from interop.odd_files import message
+from interop.old_wrappers import wrappers
+
 WHOLE = GOLDEN / "16-data-dir"
 PARTITIONS = ("cities-0", "cities-1", "rivers.compact-0")
 CHECKPOINTS = (
@@ -223,6 +226,25 @@ def of_metadata() -> Iterator[tuple[str, Break]]:
     )
 
 
+def of_old_batches() -> Iterator[tuple[str, Break]]:
+    """A partition whose only segment is a compressed batch of an old format, with one before it or not."""
+
+    def only(data: bytes) -> Break:
+        def change(path: Path) -> None:
+            for file in (path / "cities-0").glob("0*"):
+                file.unlink()
+            (path / "cities-0" / f"{0:020d}.log").write_bytes(data)
+
+        return change
+
+    for magic in (0, 1):
+        plain = message(0, b"plain", magic=magic)
+        for how, data in wrappers(0, magic):
+            yield f"cities-0: v{magic}, {how}", only(data)
+        for how, data in wrappers(1, magic):
+            yield f"cities-0: v{magic}, {how}, after another", only(plain + data)
+
+
 def cases() -> dict[str, Break]:
     """The ways to break a copy of `WHOLE`, by name."""
     every = itertools.chain(
@@ -235,6 +257,7 @@ def cases() -> dict[str, Break]:
         of_file("cities-0/leader-epoch-checkpoint", EPOCHS),
         of_file("cities-0/partition.metadata", IDS),
         of_partitions(),
+        of_old_batches(),
         of_states(),
     )
     return dict(every)

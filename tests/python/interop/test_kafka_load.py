@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ import pytest
 import cordwood as cw
 from interop.kafka_classes import KafkaClasses
 from interop.mutations import mutate
+from interop.odd_files import message
+from interop.old_wrappers import wrappers
 
 SEEDS = range(120)
 
@@ -83,6 +86,42 @@ def test_a_damaged_directory_is_loaded_as_planned(kafka: KafkaClasses, tmp_path:
     for name, (_, crc32c) in files.items():
         if crc32c is not None:
             assert answer["after"][name][1] == crc32c, f"{name}; {case}"
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize(("before", "after"), [(0, 0), (0, 20), (20, 0), (20, 2), (20, 20)])
+def test_a_compressed_batch_that_cannot_be_decoded_is_loaded_as_planned(
+    kafka: KafkaClasses, tmp_path: Path, magic: int, before: int, after: int
+) -> None:
+    """Kafka decodes those whose first offsets it needs to find the end of the log, and no others."""
+    refused = 0
+    for case, wrapper in wrappers(before, magic):
+        plain = [
+            message(n, bytes(1_000), magic=magic) for n in (*range(before), *range(before + 3, before + 3 + after))
+        ]
+        log = b"".join([*plain[:before], wrapper, *plain[before:]])
+        for has_index, clean in ((False, False), (True, False), (True, True)):
+            path = tmp_path / f"{case}-{has_index}-{clean}" / "old-0"
+            path.mkdir(parents=True)
+            (path / f"{0:020d}.log").write_bytes(log)
+            if has_index:
+                # of each plain batch before the compressed one
+                size = len(plain[0]) if plain else 0
+                entries = [struct.pack(">ii", n, n * size) for n in range(5, before, 5)]
+                (path / f"{0:020d}.index").write_bytes(b"".join(entries))
+                (path / f"{0:020d}.timeindex").write_bytes(b"")
+            how = {"clean": clean, "recovery_point": 0, "log_start_offset": 0}
+            fields, _ = planned(path, {}, **how)
+            answer = kafka.ask("load", dir=path, settings={"index.interval.bytes": "4096"}, **how)
+            assert {name: answer.get(name) for name in fields} == fields, f"{case}, {how}"
+            assert ("exception" in answer) == ("exception" in fields), f"{case}, {how}"
+            refused += "exception" in answer and case != "offset zero"
+            if "exception" in answer:
+                # what a broker does not start with is an error, also where no record is decoded
+                found = cw.verify(path).findings
+                assert any(finding.severity == "error" for finding in found), f"{case}, {how}"
+    # one that index entries lead past is not decoded
+    assert bool(refused) == ((before, after) != (20, 20))
 
 
 DAMAGED = sorted(path for path in (corpus.GOLDEN / "damaged").glob("*/*-0") if "tickets" in path.name)

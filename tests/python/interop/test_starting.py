@@ -30,6 +30,10 @@ USUAL = (
     "notes.log in a -delete directory",
     "cities-1 as -delete",
     "cities-1 as -stray",
+    "cities-0: missing",
+    "cities-0: v0, compressed twice",
+    "cities-0: v1, an lz4 frame with a wrong checksum",
+    "cities-0: v1, usual",
     "cities-1 as -future",
     "a copy of cities-0 as cities-00",
     "a copy of cities-0 as towns-0",
@@ -154,6 +158,11 @@ def test_a_broker_starts_on_a_broken_directory_as_the_verdict_says(
     assert not wrong, answer
     assert planned.keys() <= set(before.values())
     assert sum(fates.values()) == len(planned)
+    # a partition without a directory is an empty one afterwards
+    made = {Path(missing["file"]).name for missing in verdict["missing_directories"]}
+    assert not made & set(before.values())
+    assert made <= set(after.values())
+    assert verdict["missing"] == len(made)
     assert fates["stray"] == verdict["stray"] == len(verdict["strays"])
     assert fates["kept"] + fates["metadata"] + fates["unserved"] == verdict["whole"] + verdict["lossy"]
     figures.update(compared=len(planned), renamed=fates["stray"], deleted=fates["deleted"])

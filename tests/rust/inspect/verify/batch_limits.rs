@@ -1,4 +1,5 @@
-//! Batches above `max_batch_bytes`: a warning of `verify`, and nothing that `repair` changes.
+//! Batches above `max_batch_bytes`: a warning of `verify`, or an error where more than their records was not checked, and nothing that
+//! `repair` changes.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +13,12 @@ use crate::support::batches::{BatchV2, Codec, MessageSet, Rec};
 use crate::support::partition::{Indexing, PartitionBuilder};
 use crate::support::reading::{IOS, folder};
 
+fn record(offset: i64, size: usize) -> Rec {
+    Rec::at(1000 + offset).value(vec![b'x'; size])
+}
+
 fn records(offset: i64, size: usize) -> [Rec; 2] {
-    [offset, offset + 1].map(|offset| Rec::at(1000 + offset).value(vec![b'x'; size]))
+    [offset, offset + 1].map(|offset| record(offset, size))
 }
 
 /// Offsets 0 and 1, then 2 and 3 in a large batch, then 4 and 5.
@@ -52,19 +57,37 @@ fn a_batch_above_the_limit_is_a_warning_and_every_other_batch_is_checked() {
 }
 
 #[test]
-fn a_wrapper_above_the_limit_is_a_warning_also_where_the_rest_of_its_segment_cannot_be_checked() {
+fn damage_after_a_batch_of_one_record_above_the_limit_is_found() {
+    let folder = folder();
+    let batch = |offset, size| BatchV2::new(offset).leader_epoch(-1).records([record(offset, size)]).build();
+    let mut damaged = batch(2, 10);
+    *damaged.bytes.last_mut().unwrap() ^= 1;
+    let path = PartitionBuilder::new(Indexing::every(1))
+        .segment(0, [batch(0, 10), batch(1, 20_000), damaged, batch(3, 10)])
+        .write(folder.path(), "one-0");
+    for io in IOS {
+        for is_deep in [false, true] {
+            let found = verified(&path, &VerifyOptions { is_deep, ..limited(io) });
+            let rules: Vec<_> = found.findings.iter().map(|finding| finding.rule).collect();
+            let large = is_deep.then_some(Rule::BatchTooLarge);
+            assert_eq!(rules, Vec::from_iter(large.into_iter().chain([Rule::DamagedBatch])));
+            assert!(!found.is_intact() && found.batches_checked == 3);
+        }
+    }
+}
+
+#[test]
+fn a_segment_that_is_not_checked_because_of_a_wrapper_above_the_limit_is_not_intact() {
     let folder = folder();
     for codec in [Codec::Gzip, Codec::SnappyXerial, Codec::Lz4] {
         let path = partition(folder.path(), 1, codec);
         for io in IOS {
             assert_eq!(verified(&path, &deep(io)).findings, [], "{codec:?}");
             let found = verified(&path, &limited(io));
-            assert!(found.is_intact(), "{codec:?}: {:?}", found.findings);
-            assert!(
-                found.findings.iter().any(|finding| finding.rule == Rule::BatchTooLarge),
-                "{codec:?}: {:?}",
-                found.findings
-            );
+            let rules: Vec<_> =
+                found.findings.iter().map(|finding| (finding.rule, finding.severity)).collect();
+            assert_eq!(rules, [(Rule::BatchTooLarge, Severity::Error)], "{codec:?}: {:?}", found.findings);
+            assert!(!found.is_intact() && found.segments_checked == 0, "{codec:?}");
         }
     }
 }

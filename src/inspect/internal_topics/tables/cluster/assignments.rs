@@ -1,7 +1,7 @@
 //! The replicas that the metadata of a cluster assigns to its brokers. Kafka: `TopicsImage`.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::super::super::json::uuid_text;
 use super::super::super::message::{Message, Value};
@@ -35,15 +35,11 @@ impl Assignments {
     /// [`Error::Io`] and [`Error::Interrupted`].
     pub(crate) fn read(metadata: &Path, interrupt: Interrupt) -> Result<Option<Self>> {
         let directory = Directory::open(metadata, "give the path of a partition directory")?;
-        // without a segment, a broker begins with the newest snapshot
-        let place = if directory.segment_bases()?.is_empty() {
-            let Some(newest) = snapshots_in(&directory)?.pop() else { return Ok(Some(Self::default())) };
-            PathBuf::from(&newest)
-        } else {
-            metadata.to_owned()
-        };
+        if directory.segment_bases()?.is_empty() && snapshots_in(&directory)?.is_empty() {
+            return Ok(Some(Self::default()));
+        }
         let log = LogOptions { interrupt, ..LogOptions::default() };
-        let replayed = match replay(&[place], &TableOptions { log, ..TableOptions::default() }) {
+        let replayed = match replay(&[metadata], &TableOptions { log, ..TableOptions::default() }) {
             Ok(Some(replayed)) => replayed,
             Err(error @ (Error::Io { .. } | Error::Interrupted(_))) => return Err(error),
             Ok(None) | Err(_) => return Ok(None),
@@ -85,6 +81,18 @@ impl Assignments {
         let replicas = self.partitions.get(&(topic_id.to_owned(), partition.into()))?;
         let replica = replicas.iter().find(|replica| replica.broker == i64::from(broker))?;
         Some(&replica.directory)
+    }
+
+    /// The partitions that a broker has in a data directory, by the id of the directory: the name and the number, sorted.
+    pub(crate) fn in_directory(&self, broker: i32, directory: &str) -> Vec<(&str, i32)> {
+        let is_here =
+            |replica: &Replica| replica.broker == i64::from(broker) && replica.directory == directory;
+        let of_broker = self.partitions.iter().filter(|(_, replicas)| replicas.iter().any(is_here));
+        let mut found: Vec<_> = of_broker
+            .filter_map(|((id, partition), _)| Some((self.topic(id)?, i32::try_from(*partition).ok()?)))
+            .collect();
+        found.sort_unstable();
+        found
     }
 }
 

@@ -19,6 +19,7 @@ use super::table::Table;
 use super::topic_logs::{Entry, TableOptions, TopicLogs, damage_text, for_each_offset, missing_text};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
+use crate::fs::names::CLUSTER_METADATA_DIRECTORY;
 use crate::log::{DamagedRange, Log, OnDamage};
 pub(crate) use assignments::Assignments;
 #[cfg(feature = "python")]
@@ -128,7 +129,7 @@ struct Replayed {
 
 /// Reads a snapshot, or the last whole snapshot of a log and the log after it. `None` if the log has no segment.
 fn replay(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<Option<Replayed>> {
-    let single = if let [path] = paths { Snapshot::at(path.as_ref())? } else { None };
+    let single = if let [path] = paths { only_snapshot(path.as_ref())? } else { None };
     if let Some(snapshot) = single {
         let mut state = State::default();
         snapshot.read(&mut state, options.log.max_batch_bytes)?;
@@ -145,6 +146,20 @@ fn replay(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<Option<R
         Entry::Missing { start, end } => state.errors.add(start, missing_text(start, end)),
     })?;
     Ok(Some(Replayed { state, snapshot, end, damaged }))
+}
+
+/// A snapshot that is read alone: a path of one, or the newest one of a directory without a segment, with which a broker begins.
+fn only_snapshot(path: &Path) -> Result<Option<Snapshot>> {
+    if let Some(snapshot) = Snapshot::at(path)? {
+        return Ok(Some(snapshot));
+    }
+    let within = path.join(CLUSTER_METADATA_DIRECTORY);
+    let place = if within.is_dir() { &within } else { path };
+    if place.file_name().is_none_or(|name| name != CLUSTER_METADATA_DIRECTORY) || !place.is_dir() {
+        return Ok(None);
+    }
+    let directory = Directory::open(place, "give the path of a partition directory")?;
+    Ok(if directory.segment_bases()?.is_empty() { snapshots_in(&directory)?.pop() } else { None })
 }
 
 /// The state of the last whole snapshot that the log reaches, and the snapshot; an empty state if there is none.
