@@ -419,7 +419,8 @@ impl Segment {
     }
 
     /// Whether batches may have records above their largest timestamps ([`BatchHeader::hides_times`]), so that indexes by time do not
-    /// show them. The first batch decides: formats only become newer within a log.
+    /// show them. The first batch decides: the brokers that wrote such batches were followed by newer ones. Of a log whose format was
+    /// set back to v0 later, a segment that begins with another format is searched by its indexes all the same.
     pub(crate) fn hides_times(&self) -> Result<bool> {
         if let Some(found) = self.hides_times.get() {
             return Ok(*found);
