@@ -33,7 +33,8 @@ def parse(text: str, now_ms: int | None = None, zone: tzinfo | None = None, *, r
     *zone*: of a time without a zone, which is an error otherwise, and of a date, which is midnight UTC otherwise.
     *rounds_up*: what is done with a fraction of a millisecond. A bound is rounded up, the time of a record down.
 
-    A number without a unit is in ms. One that is a time of these decades only in another unit is an error.
+    A number without a unit is in ms. One that is a time of these decades only in another unit is an error, and one that
+    looks like a date or a year.
 
     >>> parse("1970-01-01T00:00:01Z"), parse("1970-01-02"), parse("-1h30m", now_ms=5_400_005), parse("1714557600s")
     (1000, 86400000, 5, 1714557600000)

@@ -90,6 +90,14 @@ impl SystemFile {
         self.handle.size().map_err(|error| Error::io(&self.path, IoAction::Stat, error))
     }
 
+    /// The first position at or after this one that is not in a hole; `None` if the rest of the file is one.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn next_data(&self, position: u64) -> Result<Option<u64>> {
+        self.handle.next_data(position).map_err(|error| Error::io(&self.path, IoAction::Read, error))
+    }
+
     /// Drops the file's page cache, so that the next read is from the disk.
     ///
     /// # Errors
@@ -269,8 +277,7 @@ impl FileBytes {
     /// # Errors
     /// [`Error::LogChanged`] if the file has become shorter; [`Error::Io`].
     pub(crate) fn after_hole(&self, position: u64) -> Result<u64> {
-        let fail = |error| Error::io(self.path(), IoAction::Read, error);
-        if let Some(data) = self.file.handle.next_data(position).map_err(fail)? {
+        if let Some(data) = self.file.next_data(position)? {
             return Ok(data.min(self.size));
         }
         let size = self.file.size_now()?;
@@ -309,6 +316,13 @@ pub(super) fn read_exact(handle: &dyn Handle, buffer: &mut [u8], position: u64) 
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(())
+}
+
+/// Whether all of some bytes are zero.
+pub(crate) fn are_zero(bytes: &[u8]) -> bool {
+    // a comparison of memory is fast in every build
+    const ZEROS: [u8; 4096] = [0; 4096];
+    bytes.chunks(ZEROS.len()).all(|part| ZEROS.starts_with(part))
 }
 
 #[cfg(test)]

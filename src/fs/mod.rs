@@ -33,6 +33,7 @@ use std::sync::Arc;
 use memmap2::Mmap;
 
 pub use directory::Directory;
+pub(crate) use file::are_zero;
 pub use file::{FileBytes, FileIdentity, SystemFile};
 pub use listing::SegmentFile;
 pub(crate) use lock::{DATA_DIRECTORY_LOCK, META_PROPERTIES, forks, forks_now, is_data_directory};

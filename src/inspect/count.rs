@@ -362,7 +362,8 @@ impl Counter {
         let utc_offset =
             self.options.utc_offset.as_ref().and_then(|zone| zone.seconds(timestamp)).unwrap_or(0);
         let local = timestamp.saturating_add(i64::from(utc_offset) * 1000);
-        let local = local - local.rem_euclid(period.milliseconds());
+        // the first period begins with the smallest timestamp
+        let local = local.saturating_sub(local.rem_euclid(period.milliseconds()));
         let utc_offset = if period == Period::Day { 0 } else { utc_offset };
         Some(LocalPeriod { local, utc_offset })
     }

@@ -72,7 +72,8 @@ impl Log {
     }
 
     /// The first record at or above the log start offset whose timestamp is at or above `timestamp` (ms since the epoch);
-    /// `None` if no record has one. Timestamps need not be in order. Control records are included.
+    /// `None` if no record has one. Timestamps need not be in order. Control records are included. A batch whose header has an earlier
+    /// largest timestamp is passed over, as in Kafka, also a wrapper of v0, which has none.
     ///
     /// *Cost*: a binary search for the segment (the first call reads the end of each segment before it), two index searches and
     /// a walk. Finds the end of the segment before the result's once. A segment with many look-ups gets the table of

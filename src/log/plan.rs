@@ -67,7 +67,8 @@ impl Log {
 
 /// Whether every record of a segment is older than a time. False if damage hides it: the scan then reads the segment.
 fn is_older(segment: &Segment, start_time: i64) -> bool {
-    segment.largest_record_timestamp().is_ok_and(|largest| largest < start_time)
+    let is_below = segment.largest_record_timestamp().is_ok_and(|largest| largest < start_time);
+    is_below && segment.hides_times().is_ok_and(|hides| !hides)
 }
 
 /// A plan in progress: the splits that are complete, and the one that is being filled.

@@ -313,6 +313,12 @@ impl BatchHeader {
         if self.magic == 0 { TimestampType::NoTimestampType } else { self.attributes.timestamp_type() }
     }
 
+    /// Whether it may have records above its largest timestamp: a wrapper of v0 has no timestamp, and the log cleaner of old brokers
+    /// put messages of v1 into such wrappers.
+    pub(crate) fn hides_times(&self) -> bool {
+        self.magic == 0 && self.attributes.is_compressed()
+    }
+
     /// True for a v2 batch of control records.
     pub fn is_control(&self) -> bool {
         self.magic == 2 && self.attributes.is_control()

@@ -129,12 +129,9 @@ pub(super) fn record(
     at: usize,
 ) -> Result<Option<(RecordSpan, usize)>, Malformed> {
     let Some(entry) = entry(payload, at)? else { return Ok(None) };
-    let timestamp = match header.timestamp_type() {
-        // entries of a v0 wrapper have no timestamp, even if an entry in it is v1
-        TimestampType::NoTimestampType => -1,
-        TimestampType::LogAppendTime => header.max_timestamp,
-        TimestampType::CreateTime => entry.timestamp,
-    };
+    // an entry has the timestamp of its own format, also in a wrapper of v0; only those of v1 take the wrapper's
+    let is_stamped = entry.magic == 1 && header.timestamp_type() == TimestampType::LogAppendTime;
+    let timestamp = if is_stamped { header.max_timestamp } else { entry.timestamp };
     let record = RecordSpan {
         offset: entry.offset.saturating_add(shift),
         timestamp,

@@ -7,7 +7,7 @@ use super::OpenFiles;
 use super::shared_bytes::SharedBytes;
 use super::shared_bytes::reusable;
 use crate::error::{Malformed, Result};
-use crate::fs::{FileBytes, prefetch};
+use crate::fs::{FileBytes, are_zero, prefetch};
 use crate::record::{BatchHeader, PREFIX, crc};
 use crate::types::Interrupt;
 
@@ -215,9 +215,7 @@ impl LogFile {
             let chunk = CHUNK - usize::try_from(position % CHUNK as u64).unwrap_or(0);
             let wanted = usize::try_from(end - position).unwrap_or(chunk).min(chunk);
             let bytes = self.read(position, wanted)?;
-            let (words, rest) = bytes.as_chunks::<64>();
-            let any = |bytes: &[u8]| bytes.iter().fold(0, |all, byte| all | byte) != 0;
-            if any(rest) || words.iter().any(|word| any(word)) {
+            if !are_zero(bytes) {
                 return Ok(false);
             }
             position += bytes.len().max(1) as u64;

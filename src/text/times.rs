@@ -86,7 +86,8 @@ pub enum TimeText {
 impl TimeText {
     /// Reads a text. `now_ms`: the present time, milliseconds since the epoch.
     ///
-    /// A number without a unit is in milliseconds. One that is a time of these decades only in another unit is an error.
+    /// A number without a unit is in milliseconds. One that is a time of these decades only in another unit is an error, and one that
+    /// looks like a date or a year.
     ///
     /// # Errors
     /// For a text in none of the [`FORMS`].
@@ -135,19 +136,26 @@ pub fn milliseconds(nanoseconds: i128, rounds_up: bool) -> Result<i64, TimeFormE
     let found = i64::try_from((nanoseconds + rest).div_euclid(MILLISECOND_NS)).ok();
     found
         .filter(|found| *found >= 0)
-        .ok_or_else(|| TimeFormError::new("a time that Kafka can store, from 1970-01-01 to 2^63 - 1 ms"))
+        .ok_or_else(|| TimeFormError::new("a time from 1970-01-01, as Kafka's look-ups need, to 2^63 - 1 ms"))
 }
 
 /// A time in milliseconds as a text with which [`TimeText::parse`] returns it.
 #[cfg(any(feature = "plan", test))]
 pub(crate) fn write(milliseconds: i64) -> String {
-    let unit = if OtherUnit::of(milliseconds).is_some() { "ms" } else { "" };
-    format!("{milliseconds}{unit}")
+    let text = milliseconds.to_string();
+    let is_ambiguous = OtherUnit::of(milliseconds).is_some() || date_of_digits(&text).is_some();
+    text + if is_ambiguous { "ms" } else { "" }
 }
 
 /// The time of a number without a unit.
 fn of_number(number: i128, text: &str) -> Result<TimeText, TimeFormError> {
     let found = milliseconds(number * MILLISECOND_NS, false)?;
+    if let Some(date) = date_of_digits(text) {
+        let expected = format!(
+            "a date as {date} or milliseconds since the epoch as {text}ms, because {text} may be either"
+        );
+        return Err(TimeFormError::new(expected));
+    }
     let Some(OtherUnit { name, milliseconds }) = OtherUnit::of(found) else {
         return Ok(TimeText::Moment(number * MILLISECOND_NS));
     };
@@ -159,6 +167,18 @@ fn of_number(number: i128, text: &str) -> Result<TimeText, TimeFormError> {
         "milliseconds since the epoch, or a unit: in {name} it is {text}{suffix} ({time}), in ms {text}ms"
     );
     Err(TimeFormError::new(expected))
+}
+
+/// The date that a number without a unit is taken for: `20240501`, or a year, between 1900 and 2199.
+fn date_of_digits(text: &str) -> Option<String> {
+    let mut cursor = Cursor(text.as_bytes());
+    let year = cursor.number(4).filter(|year| (1900..2200).contains(year))?;
+    let (month, day) = match cursor.0.len() {
+        0 => (1, 1),
+        4 => (cursor.number(2)?, cursor.number(2)?),
+        _ => return None,
+    };
+    utc::days_of(year, month, day).map(|_| format!("{year}-{month:02}-{day:02}"))
 }
 
 /// A span such as `1h30m`.
@@ -300,6 +320,20 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_looks_like_a_date_needs_a_unit() {
+        for (text, date) in [("20240501", "2024-05-01"), ("2024", "2024-01-01"), (" 19000228 ", "1900-02-28")]
+        {
+            let expected = TimeText::parse(text, NOW_MS).unwrap_err().expected;
+            let text = text.trim();
+            assert!(expected.contains(date) && expected.contains(&format!("{text}ms")), "{expected}");
+            assert_eq!(moment_ms(&format!("{text}ms")), text.parse().ok());
+        }
+        for text in ["20241301", "20230229", "2200", "1899", "22000101", "202405", "202405010", "02024"] {
+            assert_eq!(moment_ms(text), text.parse().ok(), "{text}");
+        }
+    }
+
+    #[test]
     fn other_texts_are_none() {
         for text in [
             "",
@@ -324,6 +358,9 @@ mod tests {
             "20240501T",
             "0000-01-01",
             "1969-12-31",
+            "20240501",
+            "2024",
+            "19691231",
             "9223372036854775808",
             "99999999999999999999999",
             "9999999999999999999s",
@@ -340,7 +377,7 @@ mod tests {
         #![proptest_config(fixed_seed(500))]
 
         #[test]
-        fn a_written_time_is_read(milliseconds in prop_oneof![0_i64..5_000_000_000_000, 0..i64::MAX]) {
+        fn a_written_time_is_read(milliseconds in prop_oneof![0_i64..5_000_000_000_000, 0..i64::MAX, 0_i64..30_000, 19_000_000_i64..22_000_000]) {
             prop_assert_eq!(moment_ms(&write(milliseconds)), Some(milliseconds));
         }
 

@@ -213,7 +213,8 @@ class Log:
         """Find the first record whose timestamp is at or after `timestamp`; `None` if there is none.
 
         The search starts at the log start offset and includes control records, as in Kafka. The result is exact,
-        in any order of the timestamps. *timestamp*: as the times of `scan`.
+        in any order of the timestamps. A batch whose header has an earlier largest timestamp is passed over, as in
+        Kafka, also a compressed one of format v0, which has none. *timestamp*: as the times of `scan`.
 
         *Cost*: a segment with many look-ups is kept in memory as for `offsets_for_times`.
         *Errors*: `ConfigError` for a negative time and for a datetime without a time zone; `CorruptLogError` if damage
@@ -279,7 +280,8 @@ class Log:
         no time range. A time range is exact, in any order of the timestamps. A time is an int in ms since the epoch, a
         datetime with a time zone, or a text: `"2024-05-01T10:00Z"`, `"2024-05-01"` (midnight UTC), `"-2h"` (two hours
         ago), `"now"`, `"1714557600s"` (`s`, `ms`, `us` or `ns` since the epoch). An int that is a time of these decades
-        only in another unit is an error. *tz*: the time zone of texts without one.
+        only in another unit is an error, and so is a text such as `"20240501"` or `"2024"`, which may be a date or ms.
+        *tz*: the time zone of texts without one.
 
         *key*, *key_prefix*, *grep*: only records with this key, whose key begins with this, and whose value matches
         this regular expression, in the syntax of the Rust crate regex, over bytes. Each is one or a list: any of them.

@@ -103,4 +103,5 @@ def time_axis(axes: Axes, side: str, limits: Sequence[int]) -> None:
     first, last = (date_number(limit) for limit in limits)
     # a log whose records have one time still needs a range
     pad = max((last - first) * 0.02, 1 / 86_400_000)
-    (axes.set_xlim if side == "x" else axes.set_ylim)(first - pad, last + pad)
+    end = date_number(_LAST)
+    (axes.set_xlim if side == "x" else axes.set_ylim)(min(first, end - 1) - pad, min(last + pad, end))

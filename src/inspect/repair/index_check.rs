@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::fs::names::FileKind;
-use crate::fs::{Directory, FileBytes};
+use crate::fs::{Directory, FileBytes, are_zero};
 use crate::index::Entry;
 use crate::segment::Batch;
 use crate::types::{OffsetPosition, TimestampOffset};
@@ -130,7 +130,7 @@ pub(super) fn is_zero_from(file: &FileBytes, mut position: u64) -> Result<bool> 
         // the space may be a hole
         position = file.after_hole(position)?;
         let bytes = file.read(position, CHUNK, &mut buffer)?;
-        if bytes.is_empty() || bytes.iter().any(|byte| *byte != 0) {
+        if bytes.is_empty() || !are_zero(bytes) {
             return Ok(bytes.is_empty());
         }
         position += bytes.len() as u64;

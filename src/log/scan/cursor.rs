@@ -112,8 +112,9 @@ impl Scan {
         let leader_epoch = self.cursor.leader_epoch.unwrap_or(-1);
         // markers among old batches must not be skipped
         let is_waiting = self.uncommitted.as_ref().is_some_and(Uncommitted::is_waiting);
-        let mut walk = match self.filter.options.ranges.start_time.filter(|_| !is_waiting) {
-            Some(start_time) => {
+        let start_time = self.filter.options.ranges.start_time.filter(|_| !is_waiting);
+        let mut walk = match start_time {
+            Some(start_time) if !segment.hides_times()? => {
                 match segment.largest_record_timestamp() {
                     Ok(largest) if largest < start_time => return Ok(None),
                     // if damage hides it, the scan reads the segment and reports the damage
@@ -122,9 +123,9 @@ impl Scan {
                 }
                 segment.walk_to_time(start_time, from, SCAN_READ)?
             }
-            None if from > segment.base_offset() => segment.walk_to(from, leader_epoch, SCAN_READ)?.0,
-            None if self.filter.raises() => segment.walk(leader_epoch, SCAN_READ)?,
-            None => segment.walk_after(leader_epoch, SCAN_READ)?,
+            _ if from > segment.base_offset() => segment.walk_to(from, leader_epoch, SCAN_READ)?.0,
+            _ if self.filter.raises() => segment.walk(leader_epoch, SCAN_READ)?,
+            _ => segment.walk_after(leader_epoch, SCAN_READ)?,
         };
         walk.set_check_crcs(self.filter.options.check_crcs);
         Ok(Some(walk))

@@ -51,8 +51,9 @@ impl Filter {
     /// Whether a batch may contain a record that the scan returns, by its header.
     pub(super) fn accepts(&self, header: &BatchHeader) -> bool {
         let ranges = &self.options.ranges;
-        let in_time = ranges.start_time.is_none_or(|start| header.max_timestamp >= start)
-            && (!has_one_time(header) || ranges.contains_time(header.max_timestamp));
+        let in_time =
+            ranges.start_time.is_none_or(|start| header.max_timestamp >= start || header.hides_times())
+                && (!has_one_time(header) || ranges.contains_time(header.max_timestamp));
         let visible = self.options.batches_only || self.options.include_control || !header.is_control();
         in_time && visible
     }
@@ -64,8 +65,8 @@ impl Filter {
         let is_whole = header.base_offset >= self.start
             && header.last_offset < self.end
             && (!self.options.ranges.has_times() || has_one_time(header));
-        let is_possible = |count: i32| count >= 0 && i64::from(count) <= header.offsets();
-        header.count.filter(|count| *count == 0 || is_possible(*count) && is_whole && self.raises())
+        let is_counted = |count: i32| count > 0 && is_plausible(count, header) && is_whole && self.raises();
+        header.count.filter(|count| *count == 0 || is_counted(*count))
     }
 
     /// Whether a record is in the ranges.
@@ -100,9 +101,18 @@ impl Filter {
     }
 }
 
-/// Whether all records of a batch have the same time, which is the largest: a header has no smallest one. A broker stamps -1 as the
-/// largest of times below it.
-pub(super) fn has_one_time(header: &BatchHeader) -> bool {
-    header.timestamp_type() == TimestampType::LogAppendTime
-        || header.count == Some(1) && header.max_timestamp != -1
+/// Whether all records of a batch have the time in its header. The largest time of a batch with create times does not show that a
+/// record has it, also not of a batch with one record: a follower stores the header of its leader as it is.
+fn has_one_time(header: &BatchHeader) -> bool {
+    match header.magic {
+        2 => header.timestamp_type() == TimestampType::LogAppendTime,
+        // a message; a wrapper has messages of other formats too
+        _ => !header.attributes.is_compressed(),
+    }
+}
+
+/// Whether a number of records is possible for the size of a batch, so that its header need not be compared with its records.
+#[cfg(any(feature = "inspect", feature = "plan"))]
+fn is_plausible(count: i32, header: &BatchHeader) -> bool {
+    i64::from(count) <= header.offsets() && i64::from(count) <= i64::from(header.size)
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::error::Result;
-use crate::fs::{Directory, SystemFile};
+use crate::fs::{Directory, SystemFile, are_zero};
 use crate::record::crc;
 
 /// The name of the folder. Kafka ignores it.
@@ -55,16 +55,26 @@ impl Quarantined {
         let position = range.start;
         let limit = range.end.min(source.size());
         let mut buffer = Vec::new();
-        let mut checksum = 0;
-        let mut end = position;
-        let mut at = position;
-        while at < limit {
-            read(&source, at..limit, &mut buffer)?;
-            if let Some(last) = buffer.iter().rposition(|byte| *byte != 0) {
-                end = at + last as u64 + 1;
+        // `zeros`: the bytes of the chunks before `at` that are not in the checksum, because they are zero
+        let (mut checksum, mut zeros, mut end, mut at) = (0, 0, position, position);
+        loop {
+            // preallocated space may be a hole; the chunks, and so the name, are the same if it is not
+            let hole = source.next_data(at)?.unwrap_or(limit).min(limit).saturating_sub(at);
+            let skipped = if at + hole < limit { hole - hole % CHUNK } else { hole };
+            (zeros, at) = (zeros + skipped, at + skipped);
+            if at >= limit {
+                break;
             }
-            // each chunk's checksum includes the previous one
-            checksum = crc::crc32c(&[&u32::to_be_bytes(checksum)[..], &buffer].concat());
+            read(&source, at..limit, &mut buffer)?;
+            if are_zero(&buffer) {
+                zeros += buffer.len() as u64;
+            } else {
+                // each chunk's checksum includes the previous one
+                checksum =
+                    crc::crc32c(&[&u32::to_be_bytes(checksum)[..], &zeros_before(zeros), &buffer].concat());
+                zeros = 0;
+                end = at + buffer.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
+            }
             at += buffer.len() as u64;
         }
         let is_tail = limit == source.size() && position > 0;
@@ -106,6 +116,11 @@ impl Quarantined {
         folder.rename(&staged, name)?;
         folder.sync()
     }
+}
+
+/// What the checksum of a chunk includes of so many zeros before it.
+fn zeros_before(zeros: u64) -> Vec<u8> {
+    if zeros == 0 { Vec::new() } else { zeros.to_be_bytes().to_vec() }
 }
 
 /// Reads the start of a range, at most a chunk.

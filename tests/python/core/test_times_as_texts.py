@@ -91,8 +91,10 @@ def test_a_duration_with_a_minus_is_before_now() -> None:
     [
         ("soon", r"a time in one of the forms 2024-05-01T10:00Z, "),
         ("2024-05-01T10:00", r"a time with a time zone: add Z for UTC \(2024-05-01T10:00Z\)"),
-        ("1969-12-31", r"a time that Kafka can store"),
-        ("-99999999999w", r"a time that Kafka can store"),
+        ("20240501", r"a date as 2024-05-01 or milliseconds since the epoch as 20240501ms"),
+        ("2024", r"a date as 2024-01-01 or milliseconds since the epoch as 2024ms"),
+        ("1969-12-31", r"a time from 1970-01-01"),
+        ("-99999999999w", r"a time from 1970-01-01"),
     ],
 )
 def test_a_string_that_is_not_a_time_is_refused_with_the_name_of_the_argument(text: str, words: str) -> None:

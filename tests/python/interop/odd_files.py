@@ -126,6 +126,7 @@ def old_entries() -> Iterator[tuple[str, bytes]]:
             "bytes after a value": message(relative[0], b"v", magic=magic, after=b"more") + inner[2],
             "gaps": inner[0] + inner[2],
             "the other magic": b"".join(message(n, b"%d" % n, magic=1 - magic) for n in relative),
+            "both magics": inner[0] + message(relative[1], b"v", magic=1 - magic, timestamp=NOW + 50) + inner[2],
             "magic 2 inside": message(relative[0], b"x", magic=2) + inner[2],
             "an inner wrapper": inner[0] + message(relative[2], gzip.compress(inner[1]), magic=magic, attributes=1),
             "a wrong inner checksum": inner[0] + inner[1][:-1] + b"?" + inner[2],
@@ -134,6 +135,9 @@ def old_entries() -> Iterator[tuple[str, bytes]]:
         for name, stream in streams.items():
             packed = gzip.compress(stream, mtime=0)
             yield f"v{magic} wrapper, {name}", message(BASE + 2, packed, magic=magic, attributes=1)
+            if name in ("the other magic", "magic 2 inside", "both magics"):
+                stamped = message(BASE + 2, packed, magic=magic, attributes=9, timestamp=NOW + 99)
+                yield f"v{magic} wrapper, {name}, append time", stamped
         packed = gzip.compress(streams["usual"], mtime=0)
         for offset in (BASE, BASE + 1, BASE + 4):
             yield f"v{magic} wrapper at {offset}", message(offset, packed, magic=magic, attributes=1)

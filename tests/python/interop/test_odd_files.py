@@ -16,8 +16,6 @@ from interop.odd_files import partitions
 from interop.twins import our_lines
 
 REFUSALS = (cw.CorruptLogError, cw.UnsupportedFormatError)
-# Kafka's record has the time of an entry of v1 in a wrapper of v0, and the type "none"
-OTHER_TIMES = ("v0 wrapper, the other magic", "v0 wrapper, magic 2 inside")
 # Kafka reads the key of a control batch only if it has a producer id
 ODD_MARKERS = ("marker", "attributes 32")
 
@@ -79,8 +77,6 @@ def check(partition: Path, oddity: str, end: int, lines: list[str] | None) -> No
             our_lines(log, include_control=True)
     else:
         ours = our_lines(log, include_control=True)
-        if oddity.startswith(OTHER_TIMES):
-            ours, lines = ([line.split()[0] for line in each] for each in (ours, lines))
         assert ours == lines
         assert not errors or any(name in oddity for name in ODD_MARKERS), errors
         data = [line.split()[0] for line in our_lines(log)]
