@@ -1,10 +1,11 @@
 //! Batches whose checksum is right and whose offsets contradict those before them. Kafka keeps them all, and so do all readers and
 //! writers here: some were written by a leader that was elected with fewer records, others by clients that assigned offsets.
 
+use super::candidate::plausible_length;
 use super::damage::{Damage, Preceding, is_possible_epoch};
 use super::walk::{Batch, Walk};
 use crate::error::Result;
-use crate::record::{BatchHeader, V2_HEADER};
+use crate::record::{BatchHeader, PREFIX, V2_HEADER};
 
 impl Walk {
     /// Whether the batch at the position begins at or below the last offset before it and ends above it, with a right checksum: a
@@ -37,17 +38,21 @@ impl Walk {
     /// as those before the position.
     pub(super) fn end_of_intact(&mut self, damage: &Damage) -> Result<Option<u64>> {
         let start = self.log.read(damage.position, V2_HEADER)?;
-        let available = self.bounds.end - damage.position;
-        let Ok(header) = BatchHeader::parse_unproven(start, available) else { return Ok(None) };
-        let batch = Batch { position: damage.position, header };
-        if self.verify(&batch)?.is_err() {
+        let (magic, header) = (start.get(PREFIX - 1).copied(), BatchHeader::parse_unproven(start, u64::MAX));
+        let Some(end) = plausible_length(start).map(|length| damage.position + length as u64) else {
+            return Ok(None);
+        };
+        if end > self.bounds.end || !self.has_checksum(damage.position, end, magic.unwrap_or_default())? {
             return Ok(None);
         }
-        if header.last_offset < self.bounds.upper && !self.bounds.is_far(&header) {
+        if let Ok(header) = header
+            && header.last_offset < self.bounds.upper
+            && !self.bounds.is_far(&header)
+        {
             let before = self.before.unwrap_or(self.bounds.before_first(-1));
             let last_offset = before.last_offset.max(header.last_offset);
             self.before = Some(Preceding { last_offset, ..before });
         }
-        Ok(Some(batch.end()))
+        Ok(Some(end))
     }
 }

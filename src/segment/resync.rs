@@ -208,7 +208,7 @@ impl Walk {
     }
 
     /// Whether the bytes of a batch have the checksum that is stored in it, as in a batch of this magic.
-    fn has_checksum(&mut self, start: u64, end: u64, magic: u8) -> Result<bool> {
+    pub(super) fn has_checksum(&mut self, start: u64, end: u64, magic: u8) -> Result<bool> {
         let (at, covered) = if magic == 2 { (17, 21) } else { (LOG_OVERHEAD as u64, PREFIX as u64 - 1) };
         let stored = self.log.read(start + at, 4)?.first_chunk().map(|crc| u32::from_be_bytes(*crc));
         Ok(stored == Some(self.log.checksum(magic, start + covered, end)?))

@@ -106,3 +106,13 @@ def test_a_last_segment_with_the_name_of_another_is_not_cut(tmp_path: Path) -> N
     with pytest.raises(cw.CorruptLogError):
         cw.LogWriter(partition)
     assert (partition / f"{20:020}.log").read_bytes() == batch(5, 5)
+
+
+def test_a_last_batch_with_a_negative_base_offset_is_not_cut(tmp_path: Path) -> None:
+    negative = (-5).to_bytes(8, "big", signed=True) + batch(5, 5)[8:]
+    partition = written(tmp_path / "orders-0", {0: batch(0, 5) + negative})
+    with pytest.raises(cw.CorruptLogError):
+        list(cw.Log(partition).records())
+    with pytest.raises(cw.CorruptLogError):
+        cw.LogWriter(partition)
+    assert (partition / f"{0:020}.log").read_bytes() == batch(0, 5) + negative
