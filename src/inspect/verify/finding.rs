@@ -35,6 +35,8 @@ pub struct Finding {
     pub evidence: Vec<String>,
     /// Whether a broker that has no other data directory does not start with it, or ends soon after.
     pub stops_broker: bool,
+    /// Whether the checksum of a batch that is out of order is right.
+    is_as_written: bool,
     /// The partition's directory, for the advice.
     #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
     partition: PathBuf,
@@ -62,6 +64,7 @@ impl Finding {
             found: found.into(),
             evidence: Vec::new(),
             stops_broker: false,
+            is_as_written: false,
             partition: partition.to_owned(),
             remedy: rule.remedy(),
         }
@@ -93,6 +96,11 @@ impl Finding {
         Self { remedy, ..self }
     }
 
+    /// It is a batch with a right checksum, which only offsets or epochs before it contradict.
+    pub(super) fn that_is_as_written(self) -> Self {
+        Self { is_as_written: true, ..self }
+    }
+
     /// As an error: a broker does not start with it.
     pub(super) fn that_stops_a_broker(self) -> Self {
         Self { severity: Severity::Error, stops_broker: true, ..self }
@@ -105,7 +113,7 @@ impl Finding {
 
     /// What Kafka does with it when it loads the log, after a clean stop and after a crash.
     pub fn kafka(&self) -> &'static str {
-        self.rule.kafka()
+        if self.is_as_written { AS_WRITTEN } else { self.rule.kafka() }
     }
 
     /// Whether it is about the metadata log of a cluster.
@@ -127,6 +135,11 @@ impl Finding {
         }
     }
 }
+
+/// *Source*: `LogSegment.recover`, which compares no offsets; `OffsetIndex.append` does.
+const AS_WRITTEN: &str = "loads it, also after a crash: the checksum is right, and offsets and epochs are not compared with those of the \
+     batch before. Only where an index entry is due for it, a recovery empties the segment and deletes those after it. Consumers that \
+     read on from the batch before it read it";
 
 /// In the place of a repair that leaves a hole: the state of the cluster after it would be wrong.
 const OF_METADATA: &str = "of several controllers, stop this one and remove the files of the directory but quorum-state: it copies the log \

@@ -149,6 +149,7 @@ impl<'a> SegmentCheck<'a> {
 
     fn damage(&mut self, damage: &Damage, walk: &mut Walk) -> Result<()> {
         let epoch = walk.before.map_or(-1, |before| before.leader_epoch);
+        let is_as_written = is_as_written(walk, damage.position)?;
         let span = self.segment.resume(walk, damage)?;
         self.pass_damage(&span)?;
         let malformed = span.unsupported().map_or_else(|| damage.malformed.clone(), |newer| newer.malformed);
@@ -164,6 +165,9 @@ impl<'a> SegmentCheck<'a> {
             None if span.is_searched => "no whole batch follows in the segment".to_owned(),
             None => "no whole batch was found after it in the segment".to_owned(),
         });
+        if is_as_written {
+            finding = finding.that_is_as_written();
+        }
         if !span.is_searched {
             finding = finding.because(UNSEARCHED.trim().to_owned());
         }
@@ -374,6 +378,19 @@ impl<'a> SegmentCheck<'a> {
             self.push(finding);
         }
     }
+}
+
+/// Whether a batch at a position has a right checksum: then only what is before it contradicts it.
+fn is_as_written(walk: &mut Walk, position: u64) -> Result<bool> {
+    let available = walk.bounds.end.saturating_sub(position);
+    let Ok(header) = BatchHeader::parse(walk.log.read(position, V2_HEADER)?, available) else {
+        return Ok(false);
+    };
+    let size = usize::try_from(header.size).unwrap_or(usize::MAX);
+    if size as u64 > available || size > walk.log.max_batch_bytes() {
+        return Ok(false);
+    }
+    Ok(header.ensure_valid(walk.log.read(position, size)?).is_ok())
 }
 
 /// The verification of a part of a segment, for tests that change one batch and verify its neighbourhood. It is not part of the API.

@@ -1,0 +1,100 @@
+"""What `verify` says of batches with right checksums that break a rule, and of logs without a part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from batches import CONTROL, TRANSACTIONAL, Rec, batch, marker, write_partition
+from interop.broken_directories import METADATA, copy_whole
+
+import cordwood as cw
+
+NOW = 1_700_000_000_000
+
+
+def rec(value: bytes, key: bytes = b"key") -> Rec:
+    return Rec(value, key, NOW)
+
+
+def findings(path: Path, code: str, **options: bool) -> list[cw.Finding]:
+    return [finding for finding in cw.verify(path, **options).findings if finding.code == code]
+
+
+def test_a_control_record_of_a_producer_that_is_no_marker_contradicts_its_transaction(tmp_path: Path) -> None:
+    fields = {"producer_id": 7, "producer_epoch": 0}
+    other = batch(1, [rec(bytes(6), bytes([0, 0, 0, 77]))], attributes=CONTROL | TRANSACTIONAL, **fields)
+    data = batch(0, [rec(b"a")], attributes=TRANSACTIONAL, base_sequence=0, **fields)
+    path = write_partition(tmp_path / "pay-0", [(0, [data, other])])
+    (finding,) = findings(path, "transactions_contradict")
+    assert (finding.severity, finding.start_offset, finding.end_offset) == ("error", 1, 2)
+    assert finding.found == "control record type 77"
+    load = cw.plan_kafka_load(path, clean=False)
+    assert load.failure is not None
+    write_partition(tmp_path / "paid-0", [(0, [data, marker(1, 7, commit=True)])])
+    assert findings(tmp_path / "paid-0", "transactions_contradict") == []
+
+
+def test_a_gap_that_records_of_the_batch_before_it_may_explain(tmp_path: Path) -> None:
+    more = batch(0, [rec(b"%d" % n) for n in range(5)], last_offset_delta=0)
+    path = write_partition(tmp_path / "orders-0", [(0, [more, batch(5, [rec(b"five")])])])
+    (finding,) = findings(path, "offset_gap")
+    assert "more records than offsets" in finding.evidence[0]
+    assert "verify --deep" in finding.advice
+    path = write_partition(tmp_path / "others-0", [(0, [more, batch(6, [rec(b"six")])])])
+    (finding,) = findings(path, "offset_gap")
+    assert "from another replica" in finding.advice
+
+
+def test_kafka_keeps_a_batch_with_a_right_checksum_whose_offsets_are_too_low(tmp_path: Path) -> None:
+    batches = [batch(0, [rec(b"a")] * 5), batch(2, [rec(b"b")] * 9), batch(11, [rec(b"c")])]
+    path = write_partition(tmp_path / "orders-0", [(0, batches)])
+    load = cw.plan_kafka_load(path, clean=False)
+    assert (load.failure, load.bytes_cut) == (None, 0)
+    for finding in findings(path, "damaged_batch"):
+        assert "cuts" not in finding.kafka
+        assert finding.kafka.startswith("loads it, also after a crash")
+    # with a wrong checksum it cuts
+    log = path / f"{0:020d}.log"
+    log.write_bytes(b"".join([batches[0], batches[1][:-1] + b"?", batches[2]]))
+    (finding,) = findings(path, "damaged_batch")
+    assert "cuts the segment here" in finding.kafka
+
+
+def test_the_advice_for_the_metadata_of_a_cluster_is_no_salvage(tmp_path: Path) -> None:
+    data = copy_whole(tmp_path / "data")
+    log = data / METADATA / f"{0:020d}.log"
+    content = bytearray(log.read_bytes())
+    content[len(content) // 2] ^= 1
+    log.write_bytes(content)
+    (finding,) = findings(data, "damaged_batch")
+    assert "salvage" not in finding.advice
+    assert "restore the directory from a copy" in finding.advice
+
+
+def test_the_advice_for_a_lost_start_outside_a_data_directory_names_tiered_topics(tmp_path: Path) -> None:
+    path = write_partition(tmp_path / "t-0", [(100, [batch(100, [rec(b"a")], leader_epoch=3)])])
+    (path / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n3 100\n")
+    (finding,) = findings(path, "lost_start")
+    assert "remote.storage.enable=true, nothing" in finding.advice
+    assert "looks the same" in finding.evidence[-1]
+
+
+def test_a_partition_in_two_folders_is_a_warning(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        write_partition(tmp_path / folder / "t-0", [(0, [batch(0, [rec(b"a")])])])
+    found = cw.verify([tmp_path / "a", tmp_path / "b"]).findings
+    copies = [finding for finding in found if finding.code == "duplicate_directory"]
+    assert [(copy.severity, copy.file) for copy in copies] == [("warning", str(tmp_path / "b" / "t-0"))]
+
+
+@pytest.mark.parametrize("has_segment", [True, False])
+def test_settings_and_tables_of_metadata_that_has_only_snapshots(tmp_path: Path, has_segment: bool) -> None:
+    data = copy_whole(tmp_path / "data")
+    whole = cw.metadata(data)
+    if not has_segment:
+        for file in (data / METADATA).glob("0*.*"):
+            if file.suffix != ".checkpoint":
+                file.unlink()
+    assert cw.metadata(data).topics.to_arrow() == whole.topics.to_arrow()
+    cw.plan_retention(cw.Log(data / "cities-0"))
