@@ -132,6 +132,14 @@ CASES = [
         is_deep=True,
     ),
     Case(
+        "overlapping_batch",
+        generated(rows(0, 3) + batch(0, [Rec(b"%d" % n) for n in range(5)])),
+        nothing,
+        says="nothing is lost by a restart",
+        do=nothing,
+        stays=True,
+    ),
+    Case(
         "odd_header",
         generated(rows(0, 3, leader_epoch=-2)),
         nothing,
