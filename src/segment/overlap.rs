@@ -23,15 +23,13 @@ impl Walk {
         }
         let at_end = (batch.end() >= self.bounds.end).then_some(self.bounds.upper);
         let next = self.header_at(batch.end())?.ok().map(|next| next.base_offset).or(at_end);
-        Ok(match next.filter(|next| *next < i64::MAX) {
-            // a lower base offset would leave a gap before the next batch
-            Some(next) => next <= header.last_offset + 1,
-            // the first offset of a wrapper is in its payload
-            None => {
-                let difference = header.base_offset ^ (before.last_offset + 1);
-                header.is_wrapper() || !difference.cast_unsigned().is_power_of_two()
-            }
-        })
+        if let Some(next) = next.filter(|next| *next < i64::MAX) {
+            // a base offset that became lower leaves a gap before the next batch
+            return Ok(next <= header.last_offset + 1);
+        }
+        let difference = header.base_offset ^ (before.last_offset + 1);
+        // the first offset of a wrapper is in its payload
+        Ok(header.is_wrapper() || !difference.cast_unsigned().is_power_of_two())
     }
 
     /// The end of the batch at damage, if its checksum is right: then it is no torn write, whatever contradicts it. Its offsets count

@@ -165,12 +165,14 @@ impl Walk {
         }
         // the header after a far batch must agree with it, unless the batch continues the one before
         let is_doubtful = self.bounds.is_far(&header) && !self.continues(&header)?;
+        // one that overlaps those before it was accepted for what follows it
+        let is_overlap = self.before.is_some_and(|before| header.base_offset <= before.last_offset);
         let next = self.header_at(batch.end())?;
         let has_no_next = next.is_err();
-        let contradicting = next.ok().and_then(|next| {
-            let contradiction = follows(header.last_offset, header.leader_epoch, next).err()?;
-            Some((*next, contradiction))
-        });
+        let contradicting = next
+            .ok()
+            .filter(|_| !is_overlap)
+            .and_then(|next| Some((*next, follows(header.last_offset, header.leader_epoch, next).err()?)));
         if is_doubtful && has_no_next && !self.log.is_zero(batch.end(), self.bounds.end)? {
             let expected = format!(
                 "offsets up to 2^31 - 1 above {}, or a whole header after it",
@@ -179,9 +181,7 @@ impl Walk {
             let found = format!("offsets {} to {}", header.base_offset, header.last_offset);
             return Ok(Step::Damage(self.damage(Malformed::new(expected, found))));
         }
-        // one that overlaps those before it was accepted for what follows it
-        let is_overlap = self.before.is_some_and(|before| header.base_offset <= before.last_offset);
-        if let Some((next, contradiction)) = contradicting.filter(|_| !is_overlap) {
+        if let Some((next, contradiction)) = contradicting {
             if is_verified
                 && !self.check_crcs
                 && let Err(malformed) = self.verify(&batch)?
