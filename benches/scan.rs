@@ -5,6 +5,8 @@
 //! row of owned values. `parts` is the minimum cost of the work: checksum, decompression and decoding by this crate, and
 //! one copy of the bytes of keys and values; no columns, no headers.
 //!
+//! `pread` reads by position, as by default, into buffers that are used again.
+//!
 //! `cordwood/views` has `offset`, `timestamp`, and keys and values as views. `lengths`, only of uncompressed batches, is a loop
 //! that verifies the checksum and reads the lengths and deltas of every record: the minimum cost of columns that copy nothing.
 //!
@@ -136,10 +138,12 @@ fn scan(criterion: &mut Criterion) {
             let written =
                 Written::new(Shape { batch_bytes, codec, log_bytes: 128 << 20, segment_bytes: 64 << 20 });
             let log = written.open(Io::Mmap);
+            let by_position = written.open(Io::Pread);
             let maps = written.maps();
 
             let right = &written.sums;
             assert_eq!(sums_of_columns(&log), *right);
+            assert_eq!(sums_of_columns(&by_position), *right);
             assert_eq!(sums_of_two_columns(&log), (right.records, right.offsets, right.timestamps));
             assert_eq!(sums_of_rows(&maps), *right);
             let copied = right.keys.len() + right.values.len();
@@ -147,9 +151,13 @@ fn scan(criterion: &mut Criterion) {
             assert_eq!(sizes_of_views(&log), (right.records, copied));
 
             let rows_of_views = || views(&log).map(|batch| black_box(batch).num_rows() as u64).sum();
-            let arms: [(&str, &dyn Fn() -> u64); 6] = [
+            let arms: [(&str, &dyn Fn() -> u64); 8] = [
                 ("cordwood/default", &|| columns(&log, &Column::DEFAULT)),
                 ("cordwood/offset_timestamp", &|| columns(&log, &[Column::Offset, Column::Timestamp])),
+                ("cordwood/default/pread", &|| columns(&by_position, &Column::DEFAULT)),
+                ("cordwood/offset_timestamp/pread", &|| {
+                    columns(&by_position, &[Column::Offset, Column::Timestamp])
+                }),
                 ("cordwood/views", &rows_of_views),
                 ("naive/rows", &|| rows(&maps)),
                 ("parts", &|| parts(&maps).0),

@@ -464,9 +464,9 @@ class Follow:
         except LogChangedError:
             raise
         except CordwoodError:
-            if not found or found[-1].offset >= end:
+            if all(record.offset >= end for record in found):
                 raise
-        before = found[-1].offset + 1
+        before = max(record.offset for record in found if record.offset < end) + 1
         # again: the position at the end of what is returned must be from before it is read
         return self._part(start, before) if before < end else (position, found)
 

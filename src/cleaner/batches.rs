@@ -18,6 +18,13 @@ pub(super) struct Place {
     before: Option<Preceding>,
 }
 
+impl Place {
+    /// Whether the batch begins at or below the last offset before it.
+    pub(super) fn overlaps(&self) -> bool {
+        self.before.is_some_and(|before| self.batch.header.base_offset <= before.last_offset)
+    }
+}
+
 /// Why a batch cannot be used.
 #[derive(Debug)]
 pub(super) enum Unusable {

@@ -67,6 +67,12 @@ impl Log {
     /// The first offset at or after the start time of the options; `None` if they have no start time, or damage hides it.
     fn first_of_time(&self, options: &ScanOptions, end: i64) -> Result<Option<i64>> {
         let Some(start_time) = options.ranges.start_time else { return Ok(None) };
+        for segment in self.segments().iter() {
+            // a look-up by time passes over them
+            if segment.hides_times()? {
+                return Ok(None);
+            }
+        }
         match self.offset_for_time(start_time) {
             Ok(found) => Ok(Some(found.map_or(end, |found| found.offset))),
             Err(error) if error.is_damage() => Ok(None),

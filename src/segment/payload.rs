@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::damage::Damage;
-use super::walk::Walk;
+use super::walk::{Batch, Walk};
 use crate::error::Result;
 use crate::index::OffsetIndex;
 use crate::record::{BatchHeader, V2_HEADER, varint};
@@ -31,28 +31,32 @@ impl Walk {
         Ok(next.filter(|next| next.is_wrapper() || next.base_offset == next_offset).map(|_| end))
     }
 
-    /// Whether whole batches after damage that destroyed a header, which begin at `first` and end at `end`, are in a value of its batch.
+    /// Whether whole batches after damage that destroyed a header, the first of them and those up to `end`, are in a value of its batch.
     /// Not every such value is found.
-    pub(super) fn are_in_value(&mut self, damage: &Damage, first: u64, end: u64) -> Result<bool> {
-        Ok(self.follows_lower_offsets(damage, first)? || self.is_within_record(damage, first, end)?)
+    pub(super) fn are_in_value(&mut self, damage: &Damage, first: &Batch, end: u64) -> Result<bool> {
+        Ok(self.follows_lower_offsets(damage, first)?
+            || self.is_within_record(damage, first.position, end)?)
     }
 
-    /// Whether a whole batch that ends where these begin has an offset below that of the damage.
-    fn follows_lower_offsets(&mut self, damage: &Damage, first: u64) -> Result<bool> {
-        let mut from = damage.position + 1;
-        // an offset of 0 may be the end of a lost sector
-        while let Some(candidate) = self.next_candidate(from, first, first, 1..damage.offset)? {
+    /// Whether a whole batch that ends where these begin has an offset below that of the damage. Not if it is the expected one without
+    /// its first bytes, as at the end of a lost sector.
+    fn follows_lower_offsets(&mut self, damage: &Damage, first: &Batch) -> Result<bool> {
+        let (mut from, high) = (damage.position + 1, damage.offset);
+        while let Some(candidate) = self.next_candidate(from, first.position, first.position, 1..high)? {
             from = candidate + 1;
-            if let Some(batch) = self.valid_at(candidate, 1, damage.offset)?
-                && batch.end() == first
+            if let Some(lower) = self.valid_at(candidate, 1, high)?
+                && lower.end() == first.position
             {
-                return Ok(true);
+                let offset = lower.header.base_offset;
+                let expected = first.header.base_offset - lower.header.offsets();
+                let is_rest = |bytes: u32| offset == expected & ((1 << (8 * bytes)) - 1);
+                return Ok(offset == expected || !(1..8).any(is_rest));
             }
         }
         Ok(false)
     }
 
-    /// Whether the start of a v2 record before these batches has lengths by which they are in its value.
+    /// Whether the start of a v2 record before these batches, which has no headers, has lengths by which they are in its value.
     fn is_within_record(&mut self, damage: &Damage, first: u64, end: u64) -> Result<bool> {
         let from = (damage.position + 1).max(first.saturating_sub(MAX_BEFORE_VALUE));
         if !self.spend(first - from) {
@@ -61,13 +65,11 @@ impl Walk {
         let before = self.log.read(from, usize::try_from(first - from).unwrap_or(0))?.to_vec();
         for at in 0..before.len() {
             let Some((value, record_end)) = before.get(at..).and_then(value_of_record) else { continue };
-            let value = from + at as u64 + value.start..from + at as u64 + value.end;
-            if value.start > first || value.end < end {
-                continue;
-            }
+            let start = from + at as u64;
+            let (value, record_end) = (start + value.start..start + value.end, start + record_end);
+            let encloses = value.start <= first && value.end >= end && record_end == value.end + 1;
             // the number of headers follows the value
-            let has_headers = value.end < self.bounds.end && self.log.read(value.end, 1)? != [0];
-            if has_headers || from + at as u64 + record_end == value.end + 1 {
+            if encloses && (value.end >= self.bounds.end || self.log.read(value.end, 1)? == [0]) {
                 return Ok(true);
             }
         }

@@ -129,6 +129,10 @@ impl Walk {
             Some(known) => known,
             None => *known.insert(Indexed(self.first_indexed(damage, index)?)),
         };
+        // an end that the offset of another damaged batch confirms is not searched for
+        if let Some(end) = self.end_at_damaged_header(damage)?.filter(|end| is_before(*end, known)) {
+            return Ok(ControlFlow::Continue(end));
+        }
         match self.end_by_checksum(damage, known)? {
             Some(end) if end == self.bounds.end => return Ok(ControlFlow::Break(None)),
             Some(end) => {
@@ -143,9 +147,6 @@ impl Walk {
         // no other length makes its checksum hold, so the damage is elsewhere in it
         if let Some((batch, _)) = own {
             return Ok(ControlFlow::Break(Some(batch)));
-        }
-        if let Some(end) = self.end_at_damaged_header(damage)?.filter(|end| is_before(*end, known)) {
-            return Ok(ControlFlow::Continue(end));
         }
         self.search(damage, known, index).map(|found| ControlFlow::Break(found.or(known)))
     }
@@ -343,8 +344,11 @@ impl Walk {
                     // the first one's offset may be damaged, too
                     || is_near(damage, &second.unwrap_or(first)) && self.is_destroyed_header(end, low)?
             };
-            let is_payload =
-                is_led_to && !is_confirmed && self.are_in_value(damage, first.position, last.end())?;
+            let is_payload = is_led_to
+                && !is_confirmed
+                // after a value at least the number of headers follows
+                && last.end() < goal
+                && self.are_in_value(damage, &first, last.end())?;
             if is_led_to && !is_payload || is_indexed {
                 return Ok(Some(first));
             }

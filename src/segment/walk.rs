@@ -23,6 +23,13 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// The number of records that it has beyond its offsets: an old client gave all of them the offset of the last. Brokers counted them,
+    /// so that as many offsets before the batch are not missing.
+    pub(crate) fn records_beyond_offsets(&self) -> u64 {
+        let count = u64::try_from(self.header.count.unwrap_or(0)).unwrap_or(0);
+        count.saturating_sub(self.header.offsets().unsigned_abs())
+    }
+
     /// The position after its last byte.
     pub fn end(&self) -> u64 {
         self.position + u64::from(self.header.size)
@@ -194,7 +201,8 @@ impl Walk {
         }
         self.position = batch.end();
         self.before = Some(Preceding {
-            last_offset: header.last_offset,
+            // a batch that overlaps those before it may end below their end
+            last_offset: self.before.map_or(i64::MIN, |before| before.last_offset).max(header.last_offset),
             leader_epoch: self.before.map_or(-1, |before| before.leader_epoch).max(header.leader_epoch),
         });
         Ok(Step::Batch(batch))
@@ -223,8 +231,11 @@ impl Walk {
         if self.before.is_none() {
             self.before = self.preceding_from_start()?;
         }
+        // after a jump it is not known before that the batch overlaps those before it
+        let overlaps = self.before.is_some_and(|before| header.base_offset <= before.last_offset);
         if !(is_doubtful && !self.bounds.is_far(next)
             || first_is_damaged(self.before, header, next, third.as_ref()))
+            || !is_doubtful && (overlaps || self.may_overlap(batch, next)?)
         {
             return Ok(None);
         }
@@ -274,10 +285,12 @@ impl Walk {
 
     /// The damage if the header after the batch returned last (if there is one) cannot follow it.
     pub(crate) fn contradicted_by_next(&mut self, batch: &Batch) -> Result<Option<Damage>> {
-        let next = self.header_at(batch.end())?.ok();
-        let contradiction =
-            next.and_then(|next| follows(batch.header.last_offset, batch.header.leader_epoch, next).err());
-        Ok(contradiction.map(|malformed| self.damage(malformed)))
+        let Some(next) = self.header_at(batch.end())?.ok().copied() else { return Ok(None) };
+        let contradiction = follows(batch.header.last_offset, batch.header.leader_epoch, &next).err();
+        match contradiction {
+            Some(malformed) if !self.are_intact_overlap(batch, &next)? => Ok(Some(self.damage(malformed))),
+            _ => Ok(None),
+        }
     }
 
     /// Checks a batch's checksum; a failure is damage at its position.

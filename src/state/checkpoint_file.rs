@@ -67,8 +67,8 @@ mod tests {
         assert_eq!([read(b"").unwrap(), read(b"0\n").unwrap(), read(b"0\n-0\n").unwrap()], [[""; 0]; 3]);
         for (text, expected) in [
             (&b"1\n0\n"[..], "version \"1\", not 0"),
-            (b"0\n2\na 1\n", "expected 2 lines, found 1"),
-            (b"0\n\n", "expected  lines, found 0"),
+            (b"0\n2\na 1\n", "1 lines, not \"2\""),
+            (b"0\n\n", "0 lines, not \"\""),
             (b"0\n0\n\xff", "invalid utf-8 sequence of 1 bytes from index 4"),
         ] {
             assert_eq!(read(text).unwrap_err(), expected);

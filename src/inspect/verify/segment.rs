@@ -383,7 +383,7 @@ impl<'a> SegmentCheck<'a> {
 /// Whether a batch at a position has a right checksum: then only what is before it contradicts it.
 fn is_as_written(walk: &mut Walk, position: u64) -> Result<bool> {
     let available = walk.bounds.end.saturating_sub(position);
-    let Ok(header) = BatchHeader::parse(walk.log.read(position, V2_HEADER)?, available) else {
+    let Ok(header) = BatchHeader::parse_unproven(walk.log.read(position, V2_HEADER)?, available) else {
         return Ok(false);
     };
     let size = usize::try_from(header.size).unwrap_or(usize::MAX);

@@ -143,12 +143,11 @@ impl Summary {
                     end_offset: header.base_offset,
                     position: batch.position,
                     is_truncation: !shows_compaction,
-                    may_be_used: missing <= self.excess,
+                    may_be_used: missing <= self.excess.max(batch.records_beyond_offsets()),
                 });
             }
         }
-        let count = u64::try_from(header.count.unwrap_or(0)).unwrap_or(0);
-        self.excess = count.saturating_sub(header.offsets().unsigned_abs());
+        self.excess = batch.records_beyond_offsets();
         self.is_rewritten |= batch.is_rewritten();
         self.first_offset.get_or_insert(header.base_offset);
         self.end_offset = header.last_offset + 1;

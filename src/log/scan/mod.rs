@@ -410,7 +410,12 @@ impl Scan {
             .damaged_ranges
             .last()
             .is_some_and(|damaged| damaged.end_position == batch.position && damaged.file == segment.path());
-        if !is_after_damage && segment.has_gap_before(batch, Some(before)) && !self.log.is_compacted()? {
+        let is_lost = batch.header.base_offset.abs_diff(start) > batch.records_beyond_offsets();
+        if is_lost
+            && !is_after_damage
+            && segment.has_gap_before(batch, Some(before))
+            && !self.log.is_compacted()?
+        {
             let gap = LostGap::before(batch, segment, start);
             segment.warn(&format!(
                 "{gap}: unless the log is compacted, batches were lost. `verify` finds what else is wrong"

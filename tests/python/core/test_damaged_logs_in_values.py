@@ -74,3 +74,15 @@ def test_no_part_of_a_value_becomes_a_record(tmp_path: Path, base: int, zeros: i
         assert plan.log_end_offset == left, damage
         with cw.LogWriter(partition) as writer:
             assert writer.log_end_offset == left, damage
+
+
+def test_batches_after_many_damaged_ones_are_read(tmp_path: Path) -> None:
+    built = [batches.batch(n, [Rec(b"v" * 900)]) for n in range(3000)]
+    for n in range(10, 50):
+        built[n] = flipped(built[n], 500)
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    (partition / f"{0:020}.log").write_bytes(b"".join(built))
+    log = cw.Log(partition)
+    assert log.log_end_offset == 3000
+    assert [record.offset for record in log.records(on_damage="skip")] == [*range(10), *range(50, 3000)]

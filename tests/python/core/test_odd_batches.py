@@ -41,6 +41,14 @@ def test_more_records_than_offsets_are_read(short_counted: Path) -> None:
     assert [n for split in splits for n in log.scan(split=split).to_arrow()["offset"].to_pylist()] == list(range(2, 8))
 
 
+def test_offsets_that_records_beyond_those_of_their_batch_have_are_not_missing(short_counted: Path) -> None:
+    log = cw.Log(short_counted)
+    scan = log.scan()
+    assert scan.to_arrow().num_rows == 6
+    assert scan.stats.lost_gaps == 0
+    assert not [warning for warning in log.warnings if "missing" in warning]
+
+
 def test_more_records_than_offsets_are_a_warning_of_verify(short_counted: Path) -> None:
     found = {(finding.code, finding.severity) for finding in cw.verify(short_counted, deep=True).findings}
     assert ("offsets_out_of_place", "warning") in found

@@ -38,7 +38,7 @@ def overlapping(partition: Path, seed: int) -> list[tuple[int, bytes]]:
             segments[segment] = raw
             segment, raw, lowest = end, b"", end
         below = min(rng.choice([0, 0, 1, 3, 5]), end - lowest)
-        base, count = end - below, below + rng.randint(1, 6)
+        base, count = end - below, rng.choice([max(1, below), below + rng.randint(1, 6)])
         raw += batch(base, count)
         rows += [(base + n, b"%d+%d" % (base, n)) for n in range(below, count)]
         end = base + count
@@ -52,6 +52,8 @@ def overlapping(partition: Path, seed: int) -> list[tuple[int, bytes]]:
 @pytest.mark.parametrize("seed", range(40))
 def test_a_log_with_overlapping_batches_has_the_records_of_a_consumer(tmp_path: Path, seed: int) -> None:
     rows = overlapping(tmp_path / "orders-0", seed)
+    if seed % 2:
+        cw.rebuild_indexes(tmp_path / "orders-0", config=cw.LogConfig(index_interval_bytes=100))
     log = cw.Log(tmp_path / "orders-0")
     end = rows[-1][0] + 1
     assert log.log_end_offset == end
@@ -63,11 +65,12 @@ def test_a_log_with_overlapping_batches_has_the_records_of_a_consumer(tmp_path: 
         offsets = [n for split in splits for n in log.scan(split=split).to_arrow()["offset"].to_pylist()]
         assert offsets == [offset for offset, _ in rows]
     for start, stop in itertools.combinations(range(end + 1), 2):
-        wanted = [offset for offset, _ in rows if start <= offset < stop]
-        assert [record.offset for record in log.records(start_offset=start, end_offset=stop)] == wanted
+        wanted = [value for offset, value in rows if start <= offset < stop]
+        assert [record.value for record in log.records(start_offset=start, end_offset=stop)] == wanted
         assert log.scan(start_offset=start, end_offset=stop).count() == len(wanted)
     assert [record.offset for record in log.follow(start_offset=0, timeout=0)] == [offset for offset, _ in rows]
-    assert [record.value for record in log.records(last=3)] == [value for _, value in rows[-3:]]
+    for count in range(1, len(rows)):
+        assert [record.value for record in log.records(last=count)] == [value for _, value in rows[-count:]]
     assert not [finding for finding in cw.verify(log.path, deep=True).findings if finding.severity == "error"]
 
 
@@ -116,3 +119,25 @@ def test_a_last_batch_with_a_negative_base_offset_is_not_cut(tmp_path: Path) -> 
     with pytest.raises(cw.CorruptLogError):
         cw.LogWriter(partition)
     assert (partition / f"{0:020}.log").read_bytes() == batch(0, 5) + negative
+
+
+@pytest.mark.parametrize(
+    ("spans", "wanted"),
+    [
+        ([(0, 5), (5, 5), (5, 5)], range(10)),
+        ([(0, 5), (5, 5), (5, 3), (10, 2)], range(12)),
+        ([(0, 5), (8, 5), (10, 6), (16, 2)], [*range(5), *range(8, 18)]),
+        ([(0, 10), (5, 10), (20, 2)], [*range(15), 20, 21]),
+    ],
+)
+def test_repeated_batches_and_overlaps_beside_gaps(
+    tmp_path: Path, spans: list[tuple[int, int]], wanted: list[int]
+) -> None:
+    partition = written(tmp_path / "orders-0", {0: b"".join(batch(base, count) for base, count in spans)})
+    raw = (partition / f"{0:020}.log").read_bytes()
+    log = cw.Log(partition)
+    assert [record.offset for record in log.records()] == list(wanted)
+    assert log.scan().count() == len(wanted)
+    with cw.LogWriter(partition) as writer:
+        assert writer.log_end_offset == wanted[-1] + 1
+    assert (partition / f"{0:020}.log").read_bytes() == raw

@@ -47,16 +47,18 @@ def test_a_gap_that_records_of_the_batch_before_it_may_explain(tmp_path: Path) -
 
 
 def test_kafka_keeps_a_batch_with_a_right_checksum_whose_offsets_are_too_low(tmp_path: Path) -> None:
-    batches = [batch(0, [rec(b"a")] * 5), batch(2, [rec(b"b")] * 9), batch(11, [rec(b"c")])]
-    path = write_partition(tmp_path / "orders-0", [(0, batches)])
-    load = cw.plan_kafka_load(path, clean=False)
-    assert (load.failure, load.bytes_cut) == (None, 0)
-    for finding in findings(path, "damaged_batch"):
+    # one bit from the next offset: no overlap, but damage of the offset
+    for odd in ({}, {"last_offset_delta": 7}):
+        batches = [batch(0, [rec(b"a")] * 5), batch(4, [rec(b"b")] * 9, **odd)]
+        path = write_partition(tmp_path / f"orders{len(odd)}-0", [(0, batches)])
+        load = cw.plan_kafka_load(path, clean=False)
+        assert (load.failure, load.bytes_cut) == (None, 0)
+        (finding,) = findings(path, "damaged_batch")
         assert "cuts" not in finding.kafka
         assert finding.kafka.startswith("loads it, also after a crash")
     # with a wrong checksum it cuts
     log = path / f"{0:020d}.log"
-    log.write_bytes(b"".join([batches[0], batches[1][:-1] + b"?", batches[2]]))
+    log.write_bytes(b"".join([batches[0], batches[1][:-1] + b"?", batch(13, [rec(b"c")])]))
     (finding,) = findings(path, "damaged_batch")
     assert "cuts the segment here" in finding.kafka
 
