@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Malformed, Result};
 use crate::log::Log;
+use crate::record::BatchHeader;
 use crate::segment::{Batch, Damage, LOOKUP_READ, Preceding, SCAN_READ, Segment, Step, Walk};
 
 /// Of which batches all bytes are read, and the checksums verified; of the others only the headers are.
@@ -16,13 +17,6 @@ pub(super) enum BytesOf {
 pub(super) struct Place {
     pub(super) batch: Batch,
     before: Option<Preceding>,
-}
-
-impl Place {
-    /// Whether the batch begins at or below the last offset before it.
-    pub(super) fn overlaps(&self) -> bool {
-        self.before.is_some_and(|before| self.batch.header.base_offset <= before.last_offset)
-    }
 }
 
 /// Why a batch cannot be used.
@@ -72,7 +66,8 @@ impl<'a> SegmentBatches<'a> {
     /// The next batch; `None` after the last.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] at damage; [`Error::UnsupportedFormat`]; [`Error::Io`]; [`Error::Interrupted`].
+    /// [`Error::Corrupt`] at damage; [`Error::UnsupportedFormat`], also for a batch that begins below the end of those before it: two of
+    /// its records may have one offset; [`Error::Io`]; [`Error::Interrupted`].
     pub(super) fn next(&mut self) -> Result<Option<Place>> {
         self.log.options().interrupt.check()?;
         let before = self.walk.before;
@@ -85,6 +80,12 @@ impl<'a> SegmentBatches<'a> {
             Step::Damage(damage) => return Err(self.damaged(&damage)?),
             Step::Batch(batch) => Place { batch, before },
         };
+        let Batch { position, header: BatchHeader { base_offset, .. } } = place.batch;
+        if let Some(last) = before.map(|before| before.last_offset).filter(|last| base_offset <= *last) {
+            let expected = format!("a batch that starts above offset {last} (for a compaction)");
+            let found = Malformed::unsupported(expected, format!("base offset {base_offset}"));
+            return Err(found.at(self.segment.path(), position, Some(base_offset)));
+        }
         if self.bytes_of == BytesOf::Markers
             && place.batch.header.is_control()
             && let Err(malformed) = self.walk.verify(&place.batch)?

@@ -96,10 +96,6 @@ impl DirtyKeys {
                     reading.run(&mut batches)?;
                 }
                 let Some(place) = found? else { break };
-                if place.overlaps() {
-                    // two records may have one offset
-                    reading.keys.replaced = None;
-                }
                 if !reading.is_full {
                     reading.add(&mut batches, &place)?;
                 }

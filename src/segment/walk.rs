@@ -199,13 +199,21 @@ impl Walk {
                 return Ok(Step::Damage(damage));
             }
         }
+        self.pass(&batch);
+        Ok(Step::Batch(batch))
+    }
+
+    #[inline]
+    fn pass(&mut self, batch: &Batch) {
+        let BatchHeader { last_offset, leader_epoch, .. } = batch.header;
+        let before = self.before.unwrap_or(Preceding { last_offset, leader_epoch });
         self.position = batch.end();
         self.before = Some(Preceding {
             // a batch that overlaps those before it may end below their end
-            last_offset: self.before.map_or(i64::MIN, |before| before.last_offset).max(header.last_offset),
-            leader_epoch: self.before.map_or(-1, |before| before.leader_epoch).max(header.leader_epoch),
+            last_offset: before.last_offset.max(last_offset),
+            // -1 if no batch had one
+            leader_epoch: before.leader_epoch.max(leader_epoch).max(-1),
         });
-        Ok(Step::Batch(batch))
     }
 
     /// The damage of the batch at the position, whose checksum is wrong, with the offset that is expected there.

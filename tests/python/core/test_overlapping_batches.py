@@ -141,3 +141,15 @@ def test_repeated_batches_and_overlaps_beside_gaps(
     with cw.LogWriter(partition) as writer:
         assert writer.log_end_offset == wanted[-1] + 1
     assert (partition / f"{0:020}.log").read_bytes() == raw
+
+
+def test_a_compaction_refuses_overlaps(tmp_path: Path) -> None:
+    partition = written(tmp_path / "orders-0", {0: batch(0, 5) + batch(3, 4), 7: batch(7, 2)})
+    before = {path.name: path.read_bytes() for path in partition.glob("*.log")}
+    config = cw.LogConfig(cleanup_policy="compact", min_cleanable_dirty_ratio=0.0)
+    with (
+        cw.LogWriter(partition, config=config) as writer,
+        pytest.raises(cw.UnsupportedFormatError, match="starts above offset 4"),
+    ):
+        writer.compact()
+    assert {path.name: path.read_bytes() for path in partition.glob("*.log")} == before
