@@ -1,5 +1,5 @@
-//! Batches whose checksum is right and whose offsets contradict those before them. Kafka keeps them all, and so do all readers and
-//! writers here: some were written by a leader that was elected with fewer records, others by clients that assigned offsets.
+//! Batches whose checksum is right and whose offsets contradict those before them: some were written by a leader that was elected with
+//! fewer records, others by clients that assigned offsets. Kafka keeps them all, and no writer here cuts them off.
 
 use super::candidate::plausible_length;
 use super::damage::{Damage, Preceding, is_possible_epoch};
@@ -8,13 +8,13 @@ use crate::error::Result;
 use crate::record::{BatchHeader, PREFIX, V2_HEADER};
 
 impl Walk {
-    /// Whether the batch at the position begins at or below the last offset before it, with a right checksum: a consumer reads its
-    /// records above that offset. Not if a flipped bit of its base offset, which no checksum covers, explains that.
+    /// Whether the batch at the position begins at or below the last offset before it and ends above it, with a right checksum: a
+    /// consumer reads its records above that offset. Not if a flipped bit of its base offset, which no checksum covers, explains that.
     #[cold]
     pub(super) fn is_intact_overlap(&mut self, header: &BatchHeader) -> Result<bool> {
         let Some(before) = self.before else { return Ok(false) };
         let is_overlap = (self.bounds.base_offset..=before.last_offset).contains(&header.base_offset)
-            && header.last_offset < self.bounds.upper
+            && (before.last_offset + 1..self.bounds.upper).contains(&header.last_offset)
             && is_possible_epoch(before.leader_epoch, header)
             && !self.bounds.is_far(header);
         let batch = Batch { position: self.position, header: *header };
@@ -23,31 +23,13 @@ impl Walk {
         }
         let at_end = (batch.end() >= self.bounds.end).then_some(self.bounds.upper);
         let next = self.header_at(batch.end())?.ok().map(|next| next.base_offset).or(at_end);
-        // a base offset that became lower leaves a gap before the next batch
-        let leads_to_next = next.is_some_and(|next| next <= before.last_offset.max(header.last_offset) + 1);
+        if let Some(next) = next.filter(|next| *next < i64::MAX) {
+            // a base offset that became lower leaves a gap before the next batch
+            return Ok(next <= header.last_offset + 1);
+        }
+        let difference = header.base_offset ^ (before.last_offset + 1);
         // the first offset of a wrapper is in its payload
-        Ok(leads_to_next
-            || header.is_wrapper()
-            || !is_one_bit_from(header.base_offset, before.last_offset + 1))
-    }
-
-    /// Whether a batch that begins within the one before it can follow it: the checksums of both are right, and no flipped bit of the
-    /// first one's base offset explains it.
-    pub(super) fn may_overlap(&mut self, batch: &Batch, next: &BatchHeader) -> Result<bool> {
-        let first = batch.header.base_offset;
-        let is_flipped = self.before.is_none_or(|before| is_one_bit_from(first, before.last_offset + 1));
-        Ok(!is_flipped && self.are_intact_overlap(batch, next)?)
-    }
-
-    /// Whether a batch begins within the one before it and ends above it, with right checksums of both.
-    pub(super) fn are_intact_overlap(&mut self, batch: &Batch, next: &BatchHeader) -> Result<bool> {
-        let first = &batch.header;
-        let is_within = (first.base_offset..=first.last_offset).contains(&next.base_offset)
-            && next.last_offset > first.last_offset
-            && is_possible_epoch(first.leader_epoch, next);
-        Ok(is_within
-            && self.verify(batch)?.is_ok()
-            && self.verify(&Batch { position: batch.end(), header: *next })?.is_ok())
+        Ok(header.is_wrapper() || !difference.cast_unsigned().is_power_of_two())
     }
 
     /// The end of the batch at damage, if its checksum is right: then it is no torn write, whatever contradicts it. Its offsets count
@@ -71,9 +53,4 @@ impl Walk {
         }
         Ok(Some(end))
     }
-}
-
-/// Whether a flipped bit makes one offset of the other.
-fn is_one_bit_from(offset: i64, other: i64) -> bool {
-    (offset ^ other).cast_unsigned().is_power_of_two()
 }

@@ -130,7 +130,9 @@ impl Walk {
             None => *known.insert(Indexed(self.first_indexed(damage, index)?)),
         };
         // an end that the offset of another damaged batch confirms is not searched for
-        if let Some(end) = self.end_at_damaged_header(damage)?.filter(|end| is_before(*end, known)) {
+        if own.is_none()
+            && let Some(end) = self.end_at_damaged_header(damage)?.filter(|end| is_before(*end, known))
+        {
             return Ok(ControlFlow::Continue(end));
         }
         match self.end_by_checksum(damage, known)? {

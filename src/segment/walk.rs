@@ -239,11 +239,10 @@ impl Walk {
         if self.before.is_none() {
             self.before = self.preceding_from_start()?;
         }
-        // after a jump it is not known before that the batch overlaps those before it
-        let overlaps = self.before.is_some_and(|before| header.base_offset <= before.last_offset);
         if !(is_doubtful && !self.bounds.is_far(next)
             || first_is_damaged(self.before, header, next, third.as_ref()))
-            || !is_doubtful && (overlaps || self.may_overlap(batch, next)?)
+            // after a jump it is not known before that the batch overlaps those before it
+            || self.is_intact_overlap(header)?
         {
             return Ok(None);
         }
@@ -293,12 +292,10 @@ impl Walk {
 
     /// The damage if the header after the batch returned last (if there is one) cannot follow it.
     pub(crate) fn contradicted_by_next(&mut self, batch: &Batch) -> Result<Option<Damage>> {
-        let Some(next) = self.header_at(batch.end())?.ok().copied() else { return Ok(None) };
-        let contradiction = follows(batch.header.last_offset, batch.header.leader_epoch, &next).err();
-        match contradiction {
-            Some(malformed) if !self.are_intact_overlap(batch, &next)? => Ok(Some(self.damage(malformed))),
-            _ => Ok(None),
-        }
+        let next = self.header_at(batch.end())?.ok();
+        let contradiction =
+            next.and_then(|next| follows(batch.header.last_offset, batch.header.leader_epoch, next).err());
+        Ok(contradiction.map(|malformed| self.damage(malformed)))
     }
 
     /// Checks a batch's checksum; a failure is damage at its position.
