@@ -14,6 +14,8 @@ pub(crate) struct DamagedSpan {
     pub(crate) end_offset: Option<i64>,
     /// Whether the search was completed. Otherwise valid batches may be in the span, or follow it if `end_offset` is `None`.
     pub(crate) is_searched: bool,
+    /// Whether no valid batch follows, and it begins with a batch whose checksum is right: not a torn write, whatever contradicts it.
+    pub(crate) is_intact: bool,
     /// An intact batch in it whose format this version does not know.
     pub(super) newer: Option<NewerBatch>,
 }
@@ -26,7 +28,15 @@ impl DamagedSpan {
         start_offset: i64,
         end_offset: Option<i64>,
     ) -> Self {
-        Self { start_position, end_position, start_offset, end_offset, is_searched: true, newer: None }
+        Self {
+            start_position,
+            end_position,
+            start_offset,
+            end_offset,
+            is_searched: true,
+            is_intact: false,
+            newer: None,
+        }
     }
 
     /// The damage before it, with a remark if the search for whole batches was given up.

@@ -85,13 +85,16 @@ impl Walk {
         (self.is_searched, self.newer, self.is_continued) = (true, None, is_continued);
         let next = self.next_whole_batch(damage, index)?;
         let intact = if next.is_none() { self.end_of_intact(damage)? } else { None };
-        self.position = next.map(|batch| batch.position).or(intact).unwrap_or(self.bounds.end);
+        // one that ends below the end of the log is skipped with all that follows it
+        let passed = intact.filter(|_| self.expected_offset() > damage.offset);
+        self.position = next.map(|batch| batch.position).or(passed).unwrap_or(self.bounds.end);
         let end_offset = next.map(|batch| batch.header.base_offset);
         Ok(DamagedSpan {
             start_position: damage.position,
             end_position: self.position,
             start_offset: damage.offset,
-            end_offset: end_offset.or(intact.map(|_| self.expected_offset())),
+            end_offset: end_offset.or(passed.map(|_| self.expected_offset())),
+            is_intact: intact.is_some() && passed.is_none(),
             is_searched: self.is_searched,
             newer: self.newer,
         })

@@ -117,7 +117,7 @@ impl Segment {
             let span = self.resume_with(&mut walk, &damage, index.as_deref())?;
             if span.end_offset.is_none() {
                 let unsupported = span.unsupported();
-                let is_certain = span.is_searched && unsupported.is_none();
+                let is_certain = span.is_searched && !span.is_intact && unsupported.is_none();
                 let cut = match unsupported {
                     Some(newer) => Damage { malformed: newer.malformed, ..damage.clone() },
                     None => span.describe(&damage),

@@ -241,7 +241,7 @@ fn survey_segment(
             end: span.end_position,
             start_offset: span.start_offset,
             end_offset: span.end_offset,
-            is_searched: span.is_searched,
+            is_searched: span.is_searched && !span.is_intact,
             malformed: damage.malformed,
             before,
             is_zero: walk.log.is_zero(span.start_position, span.end_position)?,

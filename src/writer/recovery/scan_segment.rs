@@ -97,7 +97,7 @@ pub(in crate::writer) fn scan(
         if let Some(newer) = span.unsupported() {
             return Err(segment.corrupt(&newer));
         }
-        let is_end = span.end_offset.is_none() && span.is_searched;
+        let is_end = span.end_offset.is_none() && span.is_searched && !span.is_intact;
         break Some((span.describe(&damage), is_end));
     };
     parts.push(part.finish()?);
