@@ -2,7 +2,7 @@
 //! fewer records, others by clients that assigned offsets. Kafka keeps them all, and no writer here cuts them off.
 
 use super::candidate::plausible_length;
-use super::damage::{Damage, Preceding, is_possible_epoch};
+use super::damage::{Damage, is_possible_epoch};
 use super::walk::{Batch, Walk};
 use crate::error::Result;
 use crate::record::{BatchHeader, PREFIX, V2_HEADER};
@@ -32,25 +32,14 @@ impl Walk {
         Ok(header.is_wrapper() || !difference.cast_unsigned().is_power_of_two())
     }
 
-    /// The end of the batch at damage, if its checksum is right: then it is no torn write, whatever contradicts it. Its offsets count
-    /// as those before the position.
-    pub(super) fn end_of_intact(&mut self, damage: &Damage) -> Result<Option<u64>> {
+    /// Whether the batch at damage is whole, and its checksum is right: then it is no torn write, whatever contradicts it.
+    pub(super) fn is_intact_at(&mut self, damage: &Damage) -> Result<bool> {
         let start = self.log.read(damage.position, V2_HEADER)?;
-        let (magic, header) = (start.get(PREFIX - 1).copied(), BatchHeader::parse_unproven(start, u64::MAX));
-        let Some(end) = plausible_length(start).map(|length| damage.position + length as u64) else {
-            return Ok(None);
-        };
-        if end > self.bounds.end || !self.has_checksum(damage.position, end, magic.unwrap_or_default())? {
-            return Ok(None);
+        let magic = start.get(PREFIX - 1).copied().unwrap_or_default();
+        let end = plausible_length(start).map(|length| damage.position + length as u64);
+        match end.filter(|end| *end <= self.bounds.end) {
+            Some(end) => self.has_checksum(damage.position, end, magic),
+            None => Ok(false),
         }
-        if let Ok(header) = header
-            && header.last_offset < self.bounds.upper
-            && !self.bounds.is_far(&header)
-        {
-            let before = self.before.unwrap_or(self.bounds.before_first(-1));
-            let last_offset = before.last_offset.max(header.last_offset);
-            self.before = Some(Preceding { last_offset, ..before });
-        }
-        Ok(Some(end))
     }
 }

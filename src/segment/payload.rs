@@ -26,9 +26,9 @@ impl Walk {
         if end >= self.bounds.end {
             return Ok(None);
         }
-        let next = self.possible_header(end, next_offset)?;
-        // the first offset of a wrapper is in its payload
-        Ok(next.filter(|next| next.is_wrapper() || next.base_offset == next_offset).map(|_| end))
+        // the first offset of a wrapper is in its payload, so that nothing confirms the end before it
+        let next = self.possible_header(end, next_offset)?.filter(|next| !next.is_wrapper());
+        Ok(next.filter(|next| next.base_offset == next_offset).map(|_| end))
     }
 
     /// Whether whole batches after damage that destroyed a header, the first of them and those up to `end`, are in a value of its batch.

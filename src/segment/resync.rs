@@ -84,17 +84,13 @@ impl Walk {
     ) -> Result<DamagedSpan> {
         (self.is_searched, self.newer, self.is_continued) = (true, None, is_continued);
         let next = self.next_whole_batch(damage, index)?;
-        let intact = if next.is_none() { self.end_of_intact(damage)? } else { None };
-        // one that ends below the end of the log is skipped with all that follows it
-        let passed = intact.filter(|_| self.expected_offset() > damage.offset);
-        self.position = next.map(|batch| batch.position).or(passed).unwrap_or(self.bounds.end);
-        let end_offset = next.map(|batch| batch.header.base_offset);
+        self.position = next.map_or(self.bounds.end, |batch| batch.position);
         Ok(DamagedSpan {
             start_position: damage.position,
             end_position: self.position,
             start_offset: damage.offset,
-            end_offset: end_offset.or(passed.map(|_| self.expected_offset())),
-            is_intact: intact.is_some() && passed.is_none(),
+            end_offset: next.map(|batch| batch.header.base_offset),
+            is_intact: next.is_none() && self.is_intact_at(damage)?,
             is_searched: self.is_searched,
             newer: self.newer,
         })

@@ -18,7 +18,9 @@ use crate::error::Result;
 use crate::log::Log;
 use crate::record::control::ControlType;
 use crate::record::{BatchHeader, V2_HEADER};
-use crate::segment::{Batch, Damage, DamagedSpan, Preceding, SCAN_READ, Segment, Step, UNSEARCHED, Walk};
+use crate::segment::{
+    Batch, Damage, DamagedSpan, LogFile, Preceding, SCAN_READ, Segment, Step, UNSEARCHED, Walk,
+};
 use crate::state::leader_epochs::LeaderEpochs;
 
 /// The findings of one segment, and what is compared with other segments.
@@ -149,7 +151,7 @@ impl<'a> SegmentCheck<'a> {
 
     fn damage(&mut self, damage: &Damage, walk: &mut Walk) -> Result<()> {
         let epoch = walk.before.map_or(-1, |before| before.leader_epoch);
-        let is_as_written = is_as_written(walk, damage.position)?;
+        let is_as_written = is_as_written(&mut walk.log, damage.position, walk.bounds.end)?;
         let span = self.segment.resume(walk, damage)?;
         self.pass_damage(&span)?;
         let malformed = span.unsupported().map_or_else(|| damage.malformed.clone(), |newer| newer.malformed);
@@ -271,10 +273,14 @@ impl<'a> SegmentCheck<'a> {
     fn tail(&mut self, end: u64) -> Result<()> {
         let Some(cut) = self.segment.tail_cut()? else { return Ok(()) };
         let size = self.segment.file_size()?;
-        let is_zero = self.segment.log_file(SCAN_READ)?.is_zero(end, size)?;
+        let mut log = self.segment.log_file(SCAN_READ)?;
+        let is_zero = log.is_zero(end, size)?;
+        let is_as_written = is_as_written(&mut log, end, size)?;
         let rule = match is_zero {
             true => Rule::ZerosAfterEnd,
             false if !cut.malformed.is_damage() => Rule::UnsupportedBatch,
+            // its checksum is right
+            false if is_as_written => Rule::DamagedBatch,
             false => Rule::TornTail,
         };
         let malformed = if is_zero {
@@ -291,6 +297,7 @@ impl<'a> SegmentCheck<'a> {
         } else {
             finding
         };
+        let finding = if rule == Rule::DamagedBatch { finding.that_is_as_written() } else { finding };
         self.summary.is_damaged_at_end |= !is_zero;
         self.push(finding);
         Ok(())
@@ -381,16 +388,16 @@ impl<'a> SegmentCheck<'a> {
 }
 
 /// Whether a batch at a position has a right checksum: then only what is before it contradicts it.
-fn is_as_written(walk: &mut Walk, position: u64) -> Result<bool> {
-    let available = walk.bounds.end.saturating_sub(position);
-    let Ok(header) = BatchHeader::parse_unproven(walk.log.read(position, V2_HEADER)?, available) else {
+fn is_as_written(log: &mut LogFile, position: u64, end: u64) -> Result<bool> {
+    let available = end.saturating_sub(position);
+    let Ok(header) = BatchHeader::parse_unproven(log.read(position, V2_HEADER)?, available) else {
         return Ok(false);
     };
     let size = usize::try_from(header.size).unwrap_or(usize::MAX);
-    if size as u64 > available || size > walk.log.max_batch_bytes() {
+    if size as u64 > available || size > log.max_batch_bytes() {
         return Ok(false);
     }
-    Ok(header.ensure_valid(walk.log.read(position, size)?).is_ok())
+    Ok(header.ensure_valid(log.read(position, size)?).is_ok())
 }
 
 /// The verification of a part of a segment, for tests that change one batch and verify its neighbourhood. It is not part of the API.

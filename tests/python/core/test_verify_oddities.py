@@ -54,6 +54,7 @@ def test_kafka_keeps_a_batch_with_a_right_checksum_whose_offsets_are_too_low(tmp
         load = cw.plan_kafka_load(path, clean=False)
         assert (load.failure, load.bytes_cut) == (None, 0)
         (finding,) = findings(path, "damaged_batch")
+        assert findings(path, "torn_tail") == []
         assert "cuts" not in finding.kafka
         assert finding.kafka.startswith("loads it, also after a crash")
     # with a wrong checksum it cuts

@@ -222,8 +222,8 @@ fn a_flipped_bit_of_a_log_is_detected_unless_the_format_does_not_protect_it() {
         [
             ((false, Outcome::Shorter), 1048),
             ((false, Outcome::Undetected), 1),
-            ((true, Outcome::Error), 7657),
-            ((true, Outcome::Shorter), 632),
+            ((true, Outcome::Error), 7651),
+            ((true, Outcome::Shorter), 638),
             ((true, Outcome::Far), 32),
             ((true, Outcome::Undetected), 71)
         ]
@@ -268,8 +268,8 @@ fn a_flipped_bit_of_the_last_of_two_segments_is_detected() {
         [
             ((false, Outcome::Shorter), 517),
             ((false, Outcome::Undetected), 1),
-            ((true, Outcome::Error), 3415),
-            ((true, Outcome::Shorter), 632),
+            ((true, Outcome::Error), 3409),
+            ((true, Outcome::Shorter), 638),
             ((true, Outcome::Far), 32),
             ((true, Outcome::Undetected), 65)
         ]
@@ -290,8 +290,8 @@ fn a_flipped_bit_of_an_old_log_is_detected_unless_the_format_does_not_protect_it
         [
             ((false, Outcome::Shorter), 826),
             ((false, Outcome::Undetected), 2),
-            ((true, Outcome::Error), 6332),
-            ((true, Outcome::Shorter), 232),
+            ((true, Outcome::Error), 6328),
+            ((true, Outcome::Shorter), 236),
             ((true, Outcome::Far), 32),
             ((true, Outcome::Undetected), 28)
         ]
