@@ -463,10 +463,14 @@ class Follow:
                 return position, found
         except LogChangedError:
             raise
-        except CordwoodError:
-            if all(record.offset >= end for record in found):
+        except CordwoodError as error:
+            if not found:
                 raise
-        before = max(record.offset for record in found if record.offset < end) + 1
+            # not that of the last record, which may be above the last offset of its batch
+            damaged = start if error.offset is None else error.offset
+            before = damaged if start < damaged <= end else found[-1].offset + 1
+        else:
+            before = found[-1].offset + 1
         # again: the position at the end of what is returned must be from before it is read
         return self._part(start, before) if before < end else (position, found)
 

@@ -30,10 +30,9 @@ impl Walk {
     /// a sector. `next`: the offset that it would have.
     pub(super) fn is_destroyed_header(&mut self, position: u64, next: i64) -> Result<bool> {
         let end = self.bounds.end;
-        let sector_end = (position + 8).next_multiple_of(SECTOR).min(end);
         // fewer bytes than an offset has are zero in every header
-        let is_zero_to_sector = sector_end - position >= 8 && self.log.is_zero(position, sector_end)?;
-        if is_zero_to_sector || self.log.is_zero(position, end)? {
+        let sector_end = (position + 8).next_multiple_of(SECTOR).min(end);
+        if self.log.is_zero(position, sector_end)? {
             // after a value that is the last of its record and of the file, the number of headers follows
             return Ok(position + 1 < end || self.is_continued);
         }

@@ -57,9 +57,9 @@ impl OpenFiles {
         }
     }
 
-    /// Notes that a file of a writer or of a broker says that the log was synced up to an offset.
+    /// Notes the offset up to which the log was synced, as a file of a writer or of a broker says now: a truncation lowers it.
     pub(crate) fn note_synced(&self, offset: i64) {
-        self.synced.fetch_max(offset, Ordering::Relaxed);
+        self.synced.store(offset, Ordering::Relaxed);
     }
 
     /// Whether the log was synced beyond an offset, so that batches with higher offsets were there.

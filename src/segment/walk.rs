@@ -206,13 +206,11 @@ impl Walk {
     #[inline]
     fn pass(&mut self, batch: &Batch) {
         let BatchHeader { last_offset, leader_epoch, .. } = batch.header;
-        let before = self.before.unwrap_or(Preceding { last_offset, leader_epoch });
         self.position = batch.end();
         self.before = Some(Preceding {
-            // a batch that overlaps those before it may end below their end
-            last_offset: before.last_offset.max(last_offset),
+            last_offset,
             // -1 if no batch had one
-            leader_epoch: before.leader_epoch.max(leader_epoch).max(-1),
+            leader_epoch: self.before.map_or(-1, |before| before.leader_epoch).max(leader_epoch),
         });
     }
 

@@ -106,3 +106,19 @@ def test_the_latest_record_of_a_key_with_odd_offsets(tmp_path: Path, seed: int) 
     newest = {row.key: row.value for row in rows}
     assert sorted(values(log.scan(latest=True).to_arrow())) == sorted(newest.values())
     assert log.latest(b"none") is None
+
+
+def test_follow_returns_the_records_before_damage_and_then_fails(tmp_path: Path) -> None:
+    """Also those above the last offset of their batch, which are above the damage."""
+    usual = batches.batch(0, [Rec(b"%d" % n) for n in range(3)])
+    odd = batches.batch(3, [Rec(b"3"), Rec(b"far", offset_delta=9000)], last_offset_delta=1)
+    damaged = bytearray(batches.batch(5, [Rec(b"lost"), Rec(b"lost")]))
+    damaged[-3] ^= 1
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    after = batches.batch(7, [Rec(b"after")])
+    (partition / f"{0:020}.log").write_bytes(usual + odd + bytes(damaged) + after)
+    found: list[bytes | None] = []
+    with pytest.raises(cw.CorruptLogError):
+        found.extend(record.value for record in cw.Log(partition).follow(start_offset=0, timeout=0))
+    assert found == [b"0", b"1", b"2", b"3", b"far"]

@@ -260,7 +260,7 @@ fn batches_with_more_records_than_offsets_are_found() {
     let (report, runs) = carved(&image);
     assert_eq!(runs.concat(), [(0, 0), (3, 3)]);
     assert_eq!(report.runs.iter().map(|run| run.records).sum::<u64>(), 6);
-    // without a right checksum it is none
+    // with a wrong checksum it is no candidate
     let mut damaged = image;
     let last = damaged.len() - 1;
     damaged[last] ^= 1;
