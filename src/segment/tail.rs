@@ -33,6 +33,8 @@ pub(crate) struct Tail {
     pub(crate) cut: Option<Damage>,
     /// Whether it is known that no valid batch follows the end; otherwise `cut` says why.
     pub(crate) is_certain: bool,
+    /// Whether a batch with a right checksum is there that contradicts those before it; then the end is not certain.
+    pub(crate) is_intact: bool,
 }
 
 impl Segment {
@@ -106,7 +108,8 @@ impl Segment {
             self.open_files.interrupt.check()?;
             let damage = match self.step_verified(&mut walk, |_| false)? {
                 Step::End => {
-                    return Ok(Tail { end, end_offset: walk.expected_offset(), cut: None, is_certain: true });
+                    let end_offset = walk.expected_offset();
+                    return Ok(Tail { end, end_offset, cut: None, is_certain: true, is_intact: false });
                 }
                 Step::Batch(batch) => {
                     self.note_overflow(&batch);
@@ -117,14 +120,15 @@ impl Segment {
             let span = self.resume_with(&mut walk, &damage, index.as_deref())?;
             if span.end_offset.is_none() {
                 let unsupported = span.unsupported();
-                let is_certain = span.is_searched && !span.is_intact && unsupported.is_none();
+                let is_intact = span.is_intact;
+                let is_certain = span.is_searched && !is_intact && unsupported.is_none();
                 let cut = match unsupported {
                     Some(newer) => Damage { malformed: newer.malformed, ..damage.clone() },
                     None => span.describe(&damage),
                 };
                 let end = if self.is_last() { damage.position } else { end };
                 let cut = self.is_last().then_some(cut);
-                return Ok(Tail { end, end_offset: walk.expected_offset(), cut, is_certain });
+                return Ok(Tail { end, end_offset: walk.expected_offset(), cut, is_certain, is_intact });
             }
         }
     }

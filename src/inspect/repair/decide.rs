@@ -69,7 +69,11 @@ fn refuse_other_damage(surveys: &[Survey], durable: Option<i64>) -> Result<()> {
             let is_synced = durable.is_some_and(|durable| damaged.start_offset < durable);
             // nothing that was acknowledged as durable is after the synced offset, so no search is needed there
             let is_known = damaged.is_searched || durable.is_some();
-            let is_torn = survey.segment.is_last() && damaged.end_offset.is_none() && is_known && !is_synced;
+            let is_torn = survey.segment.is_last()
+                && damaged.end_offset.is_none()
+                && is_known
+                && !is_synced
+                && !damaged.is_intact;
             if !is_torn {
                 return Err(not_torn(survey, damaged, is_synced));
             }
@@ -120,6 +124,7 @@ fn not_torn(survey: &Survey, damaged: &Damaged, is_synced: bool) -> Error {
     let Malformed { expected, found, .. } = &damaged.malformed;
     let why = match damaged.is_searched {
         _ if is_synced => "it was synced",
+        _ if damaged.is_intact => "its checksum is right",
         true => "whole batches follow it",
         false => "whole batches may follow it: the search for them was given up",
     };

@@ -46,6 +46,8 @@ pub(super) struct Damaged {
     pub(super) end_offset: Option<i64>,
     /// Whether the search for whole batches in and after it was completed.
     pub(super) is_searched: bool,
+    /// Whether it is one batch with a right checksum that contradicts those before it, at the end of the segment: no torn write.
+    pub(super) is_intact: bool,
     pub(super) malformed: Malformed,
     /// The state before it.
     pub(super) before: Option<Preceding>,
@@ -137,6 +139,7 @@ impl Survey {
             start_offset: end_of_pieces,
             end_offset: None,
             is_searched: true,
+            is_intact: true,
             malformed: Malformed::new(
                 "a leader epoch that is not above those of the batches after it",
                 format!("leader epoch {leader_epoch}"),
@@ -155,6 +158,7 @@ impl Survey {
                 last.end_offset = damaged.end_offset;
                 last.is_zero &= damaged.is_zero;
                 last.is_searched &= damaged.is_searched;
+                last.is_intact |= damaged.is_intact;
             }
             _ => self.pieces.push(Piece::Damaged(damaged)),
         }
@@ -241,7 +245,8 @@ fn survey_segment(
             end: span.end_position,
             start_offset: span.start_offset,
             end_offset: span.end_offset,
-            is_searched: span.is_searched && !span.is_intact,
+            is_searched: span.is_searched,
+            is_intact: span.is_intact,
             malformed: damage.malformed,
             before,
             is_zero: walk.log.is_zero(span.start_position, span.end_position)?,
@@ -260,7 +265,8 @@ fn survey_segment(
             end: size,
             start_offset: cut.offset,
             end_offset: None,
-            is_searched: tail.is_certain,
+            is_searched: tail.is_certain || tail.is_intact,
+            is_intact: tail.is_intact,
             malformed: cut.malformed.clone(),
             before,
             is_zero: walk.log.is_zero(start, size)?,
