@@ -33,7 +33,7 @@ impl Walk {
     }
 
     /// Whether the batch at damage is whole, and its checksum is right: then it is no torn write, whatever contradicts it.
-    pub(super) fn is_intact_at(&mut self, damage: &Damage) -> Result<bool> {
+    pub(crate) fn is_intact_at(&mut self, damage: &Damage) -> Result<bool> {
         let start = self.log.read(damage.position, V2_HEADER)?;
         let magic = start.get(PREFIX - 1).copied().unwrap_or_default();
         let end = plausible_length(start).map(|length| damage.position + length as u64);

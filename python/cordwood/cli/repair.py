@@ -45,7 +45,8 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
     torn-tail cuts a torn write off the end of the log. Any other damage of a .log is an error.
     salvage takes damaged bytes out and keeps every intact batch. It corrects offsets, lengths and leader epochs where
     the checksum and the neighbouring batches determine them, and puts batches back that are at a wrong place.
-    kafka cuts the log at the first damage and removes everything after it, as a broker does.
+    kafka cuts the log at the first damage and removes everything after it, as a broker does at a wrong checksum. Where
+    a batch with a right checksum contradicts others, a broker usually keeps the log: the plan says so; prefer salvage.
 
     All of them rebuild wrong indexes, producer snapshots and leader epochs, and remove what an interrupted compaction
     or deletion left. The bytes that are taken out are kept in quarantine/. The index.interval.bytes of rebuilt indexes

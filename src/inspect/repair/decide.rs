@@ -124,7 +124,7 @@ fn not_torn(survey: &Survey, damaged: &Damaged, is_synced: bool) -> Error {
     let Malformed { expected, found, .. } = &damaged.malformed;
     let why = match damaged.is_searched {
         _ if is_synced => "it was synced",
-        _ if damaged.is_intact => "its checksum is right",
+        true if damaged.end_offset.is_none() && damaged.is_intact => "its checksum is right",
         true => "whole batches follow it",
         false => "whole batches may follow it: the search for them was given up",
     };
@@ -211,9 +211,20 @@ fn cut(damaged: &Damaged, size: u64, survey: &Survey) -> Taken {
         kind: RepairActionKind::Cut,
         start: damaged.start,
         end: size,
-        reason: reason(damaged),
+        reason: reason_of_cut(damaged),
         lost: is_lost(damaged, end_offset).then_some((damaged.start_offset, end_offset)),
     }
+}
+
+/// A broker compares the checksum and no offsets or epochs, so that its recovery usually does not cut here.
+fn reason_of_cut(damaged: &Damaged) -> String {
+    let reason = reason(damaged);
+    if !damaged.is_intact {
+        return reason;
+    }
+    format!(
+        "{reason} (its checksum is right: a broker keeps it, and the policy salvage keeps every intact batch)"
+    )
 }
 
 /// Whether records may be lost with it: zeros at the end of the log are preallocated space.

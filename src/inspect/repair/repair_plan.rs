@@ -13,8 +13,10 @@ pub enum RepairPolicy {
     /// error.
     #[default]
     TornTail,
-    /// Cuts the log at the first damage and removes everything after it, as a broker does when it recovers a log. Damage below the log
-    /// start offset is taken out only. A cut below the log start offset is an error.
+    /// Cuts the log at the first damage and removes everything after it, as a broker does at a wrong checksum when it recovers a log.
+    /// A broker compares no offsets and no epochs: where a batch with a right checksum contradicts others, it usually keeps the log, and
+    /// this policy cuts it; the reason of the cut says so. Damage below the log start offset is taken out only. A cut below the log start
+    /// offset is an error.
     Kafka,
     /// Takes damaged bytes out and keeps every intact batch, with its offsets. Offsets are missing where the damage was.
     Salvage,

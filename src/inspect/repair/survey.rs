@@ -46,7 +46,7 @@ pub(super) struct Damaged {
     pub(super) end_offset: Option<i64>,
     /// Whether the search for whole batches in and after it was completed.
     pub(super) is_searched: bool,
-    /// Whether it is one batch with a right checksum that contradicts those before it, at the end of the segment: no torn write.
+    /// Whether it begins with a batch whose checksum is right, which contradicts others: no torn write, and a broker keeps it.
     pub(super) is_intact: bool,
     pub(super) malformed: Malformed,
     /// The state before it.
@@ -158,7 +158,6 @@ impl Survey {
                 last.end_offset = damaged.end_offset;
                 last.is_zero &= damaged.is_zero;
                 last.is_searched &= damaged.is_searched;
-                last.is_intact |= damaged.is_intact;
             }
             _ => self.pieces.push(Piece::Damaged(damaged)),
         }
@@ -246,7 +245,7 @@ fn survey_segment(
             start_offset: span.start_offset,
             end_offset: span.end_offset,
             is_searched: span.is_searched,
-            is_intact: span.is_intact,
+            is_intact: walk.is_intact_at(&damage)?,
             malformed: damage.malformed,
             before,
             is_zero: walk.log.is_zero(span.start_position, span.end_position)?,
