@@ -263,7 +263,8 @@ def test_every_call_of_a_writer_is_safe_while_other_threads_append(path: Path, t
                     assert writer.last_stable_offset >= writer.log_start_offset
                     assert writer.leader_epochs[0][0] == 0
                     with_records = sum(1 for _ in writer.reader().records(start_offset=max(0, end - 1)))
-                    assert end == 0 or with_records >= 1
+                    # retention may have deleted the record meanwhile
+                    assert with_records >= 1 or end <= writer.log_start_offset
                     report = writer.backup(tmp_path / f"backup-{turn}")
                     assert report.end_offset is not None
                     assert report.end_offset >= end
