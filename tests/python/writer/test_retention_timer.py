@@ -100,14 +100,19 @@ def test_an_error_of_a_run_is_kept_and_logged_and_the_timer_goes_on(
     with cw.LogWriter(path, config=SMALL) as writer:
         append_old(writer)
         segment = path / f"{0:020d}.log"
-        good = segment.read_bytes()
-        # a damaged batch, whose timestamp decides
-        segment.write_bytes(good[:16] + b"\x09" + good[17:])
+        # a damaged batch, whose timestamp decides; one byte at a time, so that the timer never sees an empty file
+        with segment.open("r+b") as file:
+            file.seek(16)
+            good = file.read(1)
+            file.seek(16)
+            file.write(b"\x09")
         with cw.retention_timer(writer, every=0.01) as timer:
             until(lambda: timer.last_error)
             assert isinstance(timer.last_error, cw.CorruptLogError)
             assert writer.log_start_offset == 0
-            segment.write_bytes(good)
+            with segment.open("r+b") as file:
+                file.seek(16)
+                file.write(good)
             # a health check sees that the log is well again
             until(lambda: timer.last_error is None)
             assert writer.log_start_offset == 20
