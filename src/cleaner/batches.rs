@@ -80,7 +80,12 @@ impl<'a> SegmentBatches<'a> {
             Step::Damage(damage) => return Err(self.damaged(&damage)?),
             Step::Batch(batch) => Place { batch, before },
         };
-        let Batch { position, header: BatchHeader { base_offset, .. } } = place.batch;
+        let Batch { position, header: BatchHeader { base_offset, last_offset, .. } } = place.batch;
+        if let Some(repeated) = self.walk.repeated_after(&place.batch) {
+            let expected = format!("a batch that starts above offset {last_offset} (for a compaction)");
+            let found = Malformed::unsupported(expected, "batches that repeat offsets");
+            return Err(found.at(self.segment.path(), repeated.start, Some(last_offset + 1)));
+        }
         if let Some(last) = before.map(|before| before.last_offset).filter(|last| base_offset <= *last) {
             let expected = format!("a batch that starts above offset {last} (for a compaction)");
             let found = Malformed::unsupported(expected, format!("base offset {base_offset}"));

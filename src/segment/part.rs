@@ -80,6 +80,11 @@ impl PartBuilder {
         }
     }
 
+    /// Sets the position after its last byte: batches that repeat offsets may follow the last one that was added.
+    pub(crate) fn end_at(&mut self, position: u64) {
+        self.end = position;
+    }
+
     /// Adds a time index entry if the largest timestamp has grown since the last entry and there is a slot.
     fn add_time_entry(&mut self, is_closing: bool) {
         let largest = self.due_entries.largest();

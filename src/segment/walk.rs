@@ -5,6 +5,8 @@
 //! one ends with the file. A step therefore compares three headers. If two contradict each other, [`first_is_damaged`]
 //! decides which one is damaged, so that a flipped bit affects only its own batch.
 
+use std::ops::Range;
+
 use super::damage::{Bounds, Damage, Preceding, first_is_damaged, follows};
 use super::damaged_span::NewerBatch;
 use super::log_file::LogFile;
@@ -78,6 +80,8 @@ pub(crate) struct Walk {
     pub(super) is_searched: bool,
     /// The first intact batch of a later format that the last search found.
     pub(super) newer: Option<NewerBatch>,
+    /// The bytes of batches that repeat offsets, which are passed over; empty if there are none.
+    pub(super) repeated: Range<u64>,
     /// For the search: whether something outside of the segment's bytes says that batches followed the damage.
     pub(super) is_continued: bool,
 }
@@ -105,6 +109,7 @@ impl Walk {
             work_left: bounds.end.saturating_mul(8).saturating_add(Self::BASE_WORK),
             is_searched: true,
             newer: None,
+            repeated: 0..0,
             is_continued: false,
         }
     }
@@ -140,6 +145,9 @@ impl Walk {
 
     #[inline]
     fn step_by(&mut self, is_verified: bool, is_wanted: impl Fn(&Batch) -> bool) -> Result<Step> {
+        if self.repeated.contains(&self.position) {
+            self.position = self.repeated.end;
+        }
         if self.position >= self.bounds.end {
             return Ok(Step::End);
         }
@@ -236,6 +244,9 @@ impl Walk {
         let third = self.header_at(batch.end() + u64::from(next.size))?.ok().copied();
         if self.before.is_none() {
             self.before = self.preceding_from_start()?;
+        }
+        if next.base_offset <= header.last_offset && self.note_repeated(batch, self.before)? {
+            return Ok(None);
         }
         if !(is_doubtful && !self.bounds.is_far(next)
             || first_is_damaged(self.before, header, next, third.as_ref()))

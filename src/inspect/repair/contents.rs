@@ -90,7 +90,7 @@ impl Contents {
         is_wanted: impl Fn(&BatchHeader) -> bool,
         mut visit: impl FnMut(&Batch, u64, &[u8]) -> Result<()>,
     ) -> Result<()> {
-        let (mut buffer, mut offset) = (Vec::new(), 0);
+        let (mut buffer, mut offset, mut end_offset) = (Vec::new(), 0, i64::MIN);
         for part in &self.parts {
             let mut at = part.start;
             while at < part.end {
@@ -124,7 +124,11 @@ impl Contents {
                         }
                     })?;
                 }
-                visit(&Batch { position: offset + (at - part.start), header }, at, &bytes)?;
+                // readers pass over batches that repeat offsets
+                if header.last_offset >= end_offset {
+                    visit(&Batch { position: offset + (at - part.start), header }, at, &bytes)?;
+                    end_offset = header.last_offset + 1;
+                }
                 at += u64::from(header.size);
             }
             offset += part.end - part.start;

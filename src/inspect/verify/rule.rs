@@ -133,6 +133,11 @@ rules! {
     OverlappingBatch = "overlapping_batch", Warning,
         Remedy::manual("nothing is lost by a restart; produce the records again if consumers need all of them"),
         "loads it, and cuts nothing off after a crash; consumers leave out its records up to the last offset before it";
+    /// Two or more batches with right checksums that repeat the offsets up to the last one before them.
+    RepeatedBatches = "repeated_batches", Warning,
+        Remedy::manual("stop the broker cleanly, or copy the records with cordwood copy: the copy has each offset once"),
+        "loads it, and consumers pass over them. After a crash: cuts nothing off, but empties the segment and deletes those after it \
+         where an index entry is due for one of them";
     /// A leader epoch below −1, or a last offset below the base offset, in a batch whose checksum is right.
     OddHeader = "odd_header", Warning,
         Remedy::manual("nothing is lost by a restart; produce the records again if consumers need all of them"),

@@ -230,6 +230,13 @@ impl<'a> SegmentCheck<'a> {
             let finding = Finding::new(Rule::OverlappingBatch, self.partition, &self.path, expected, found);
             self.push(finding.at(batch.position, batch.end()).offsets(header.base_offset, Some(before)));
         }
+        if let Some(repeated) = walk.repeated_after(batch) {
+            let expected = format!("a batch that starts above offset {}", header.last_offset);
+            let found =
+                format!("{} bytes of batches that repeat offsets up to it", repeated.end - repeated.start);
+            let finding = Finding::new(Rule::RepeatedBatches, self.partition, &self.path, expected, found);
+            self.push(finding.at(repeated.start, repeated.end));
+        }
         let has_gap =
             self.summary.batches > 0 && !self.summary.is_damaged_at_end && header.base_offset > before;
         self.summary.batches_at_gaps += u64::from(has_gap) + u64::from(has_gap && !self.gap_before);

@@ -69,8 +69,14 @@ pub(in crate::writer) fn scan(
         interrupt.check()?;
         let before = walk.before;
         let damage = match walk.step_through()? {
-            Step::End => break None,
-            Step::Damage(damage) => damage,
+            Step::End => {
+                part.end_at(bounds.end);
+                break None;
+            }
+            Step::Damage(damage) => {
+                part.end_at(damage.position);
+                damage
+            }
             Step::Batch(batch) => {
                 let header = &batch.header;
                 if let (Some(synced), Some(before)) = (synced, before) {

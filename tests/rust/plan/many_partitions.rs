@@ -4,6 +4,9 @@ use cordwood::plan::{Code, Offsets, SourceOptions, Start};
 
 const PARTITIONS: i32 = 30_000;
 
+/// The offset or time of the first entry: no number of seven digits looks like a date.
+const FIRST: i32 = 1_000_000;
+
 fn read(name: &str, text: &str) -> Result<SourceOptions, String> {
     let options = SourceOptions::from_texts([("path", "data"), (name, text)], &mut Vec::new());
     options.map_err(|error| {
@@ -12,25 +15,27 @@ fn read(name: &str, text: &str) -> Result<SourceOptions, String> {
     })
 }
 
-/// `{"orders":{"0":0,"1":1,…}}`
+/// `{"orders":{"0":1000000,"1":1000001,…}}`
 fn of_one_topic() -> String {
     let entries: Vec<String> =
-        (0..PARTITIONS).map(|partition| format!("\"{partition}\":{partition}")).collect();
+        (0..PARTITIONS).map(|partition| format!("\"{partition}\":{}", FIRST + partition)).collect();
     format!("{{\"orders\":{{{}}}}}", entries.join(","))
 }
 
-/// `{"t0":{"0":0},"t1":{"0":1},…}`
+/// `{"t0":{"0":1000000},"t1":{"0":1000001},…}`
 fn of_many_topics() -> String {
     let entries: Vec<String> =
-        (0..PARTITIONS).map(|number| format!("\"t{number}\":{{\"0\":{number}}}")).collect();
+        (0..PARTITIONS).map(|number| format!("\"t{number}\":{{\"0\":{}}}", FIRST + number)).collect();
     format!("{{{}}}", entries.join(","))
 }
 
 #[test]
 fn offsets_of_very_many_partitions_are_read() {
-    let one: Offsets =
-        (0..PARTITIONS).map(|partition| (("orders".to_owned(), partition), partition.into())).collect();
-    let many: Offsets = (0..PARTITIONS).map(|number| ((format!("t{number}"), 0), number.into())).collect();
+    let one: Offsets = (0..PARTITIONS)
+        .map(|partition| (("orders".to_owned(), partition), (FIRST + partition).into()))
+        .collect();
+    let many: Offsets =
+        (0..PARTITIONS).map(|number| ((format!("t{number}"), 0), (FIRST + number).into())).collect();
     for (text, expected) in [(of_one_topic(), one), (of_many_topics(), many)] {
         let options = read("startingOffsets", &text).unwrap();
         assert_eq!(options.starting_offsets, Some(Start::Offsets(expected.clone())));
