@@ -68,8 +68,11 @@ impl Walk {
             batches += 1;
         }
         let end_offset = last_offset + 1;
-        let is_run =
-            batches >= 2 && expected == Some(end_offset) && next_offset.is_none_or(|next| next == end_offset);
+        let is_run = batches >= 2
+            && expected == Some(end_offset)
+            && next_offset.is_none_or(|next| next == end_offset)
+            // if only headers are read, a bit of its last offset may be flipped
+            && self.verify(batch)?.is_ok();
         self.repeated = if is_run { batch.end()..position } else { 0..0 };
         Ok(is_run)
     }

@@ -56,6 +56,24 @@ impl Walk {
         Ok(false)
     }
 
+    /// Whether a whole batch from a position on has one of these offsets, and whole batches after it lead to the end of the data. Then
+    /// batches before it with higher offsets are in a value: no batch in a value ends where its record does.
+    pub(super) fn leads_to_end(&mut self, from: u64, offsets: Range<i64>) -> Result<bool> {
+        let (mut from, end) = (from, self.bounds.end);
+        while let Some(candidate) = self.next_candidate(from, end, end, offsets.clone())? {
+            from = candidate + 1;
+            let mut last = self.valid_at(candidate, offsets.start, offsets.end)?;
+            while let Some(batch) = last {
+                if batch.end() == end {
+                    return Ok(true);
+                }
+                from = batch.end();
+                last = self.valid_at(from, batch.header.last_offset.saturating_add(1), i64::MAX)?;
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether the start of a v2 record before these batches, which has no headers, has lengths by which they are in its value.
     fn is_within_record(&mut self, damage: &Damage, first: u64, end: u64) -> Result<bool> {
         let from = (damage.position + 1).max(first.saturating_sub(MAX_BEFORE_VALUE));

@@ -343,7 +343,9 @@ impl Walk {
                 end == goal
                     || self.is_damaged_header(end, low, high)?
                     // the first one's offset may be damaged, too
-                    || is_near(damage, &second.unwrap_or(first)) && self.is_destroyed_header(end, low)?
+                    || is_near(damage, &second.unwrap_or(first))
+                        && self.is_destroyed_header(end, low)?
+                        && !self.leads_to_end(end, damage.offset..low)?
             };
             let is_payload = is_led_to
                 && !is_confirmed

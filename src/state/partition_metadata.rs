@@ -49,7 +49,8 @@ impl TopicId {
     pub(crate) fn read(directory: &Directory) -> crate::error::Result<Option<Self>> {
         let Some(text) = directory.read_small(PARTITION_METADATA, MAX_BYTES)? else { return Ok(None) };
         let parsed = Self::parse_file(&text).map_err(|wrong| {
-            let expected = "a topic id (remove the file to have it written again)";
+            let expected =
+                "a topic id (restore the file from another replica; a broker renames a directory without it)";
             Malformed::new(expected, wrong).at(directory.path_of(PARTITION_METADATA), 0, None)
         });
         parsed.map(Some)

@@ -86,3 +86,29 @@ def test_batches_after_many_damaged_ones_are_read(tmp_path: Path) -> None:
     log = cw.Log(partition)
     assert log.log_end_offset == 3000
     assert [record.offset for record in log.records(on_damage="skip")] == [*range(10), *range(50, 3000)]
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 400, 500, 600, 5000])
+@pytest.mark.parametrize("base", [-5, 0, 1, 1000, 100_000])
+def test_an_intact_last_batch_after_a_lost_sector_shows_what_is_in_a_value(
+    tmp_path: Path, base: int, zeros: int
+) -> None:
+    """The values end in zeros, as copies of preallocated segments do."""
+    built = []
+    for offset in range(OUTER):
+        inner = [batches.batch(offset + base + n, [Rec(b"y" * 1500, key=b"inner")]) for n in range(6)]
+        built.append(batches.batch(offset, [Rec(b"".join(inner) + bytes(zeros), key=b"outer")]))
+    border = sum(len(raw) for raw in built[:10])
+    raw = bytearray(b"".join(built))
+    raw[border - 1024 : border + 1024] = bytes(2048)
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    (partition / f"{0:020}.log").write_bytes(raw)
+    log = cw.Log(partition)
+    # where the lost bytes of the first batch were zero, it is intact
+    first_lost = 9 if raw[border - 1024 : border] != b"".join(built)[border - 1024 : border] else 10
+    assert log.log_end_offset == OUTER
+    assert [record.offset for record in log.records(on_damage="skip")] == [*range(first_lost), 11]
+    assert [record.key for record in log.records(last=1)] == [b"outer"]
+    (lost,) = cw.repair(partition, policy="salvage").lost_ranges
+    assert (lost.start_offset, lost.end_offset) == (first_lost, 11)

@@ -116,3 +116,19 @@ def test_no_flipped_bit_of_an_offset_makes_batches_repeated(tmp_path: Path, bit:
             list(cw.Log(partition).records())
         offsets = [record.offset for record in cw.Log(partition).records(on_damage="skip")]
         assert offsets == [offset for offset in range(150) if offset != flipped]
+
+
+@pytest.mark.parametrize("bit", range(8))
+def test_no_flipped_bit_of_a_last_offset_makes_batches_repeated(tmp_path: Path, bit: int) -> None:
+    """Also for a reader that reads headers only, such as a look-up."""
+    for flipped in range(0, 60, 3):
+        raw = bytearray(run(0, 300, 3))
+        at = raw.find(batch(flipped, 3))
+        raw[at + 26] ^= 1 << bit
+        partition = written(tmp_path / f"orders-{flipped}", {0: bytes(raw)})
+        log = cw.Log(partition)
+        with pytest.raises(cw.CorruptLogError):
+            list(log.records())
+        for offset in (*range(flipped), *range(flipped + 3, 300)):
+            found = [record.offset for record in log.records(start_offset=offset, limit=1, on_damage="skip")]
+            assert found == [offset]
