@@ -38,10 +38,11 @@ demo: release $(if $(shell command -v mvn && command -v javac),$(JAR)) ## run th
 	@$(BIN)/python tests/demo.py
 
 # The tools of the site are in a directory of their own. It has no page of another server, and can be opened from the disk.
-docs: extension $(VENV)/docs/.installed ## the documentation as a site in target/site, strictly; and its examples are run
+docs: extension $(VENV)/docs/.installed ## the documentation as a site in target/site, strictly; and its examples are run; a browser searches it
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(abspath $(VENV))/docs $(BIN)/python -m mkdocs build --strict --quiet \
 		--config-file docs/mkdocs.yml --site-dir $(abspath $(TARGET))/site
 	$(BIN)/python tests/doc_examples.py
+	CORDWOOD_SITE=$(abspath $(TARGET))/site $(PYTEST) -q tests/python/docs
 	@echo "$(BIN)/python -m http.server --directory $(TARGET)/site"
 
 $(VENV)/docs/.installed: docs/requirements.txt $(VENV)/.tools
@@ -56,7 +57,7 @@ test-all: test test-rest ## what CI runs: `test`, then `test-rest`
 
 # The tests that the guarantees name have run before, except `make power-cuts`; `make guarantees` runs the rigs, `make loom` the models
 # of threads.
-test-rest: interop java oldest-spark demo ## the tests outside `test`: Kafka, the oldest Spark, the demo, the names of the guarantees
+test-rest: interop java oldest-spark demo docs ## the tests outside `test`: Kafka, the oldest Spark, the demo, the documentation, the names of the guarantees
 	$(BIN)/python tests/guarantees.py --names
 	@echo "make test-rest: all of it passed"
 

@@ -1,0 +1,130 @@
+"""The documentation in a browser, as `make docs` has built it, which also sets the variable with its folder."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import queue
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import urlparse
+
+import pytest
+
+SITE = Path(os.environ.get("CORDWOOD_SITE", "missing"))
+
+pytestmark = pytest.mark.skipif(not SITE.is_dir(), reason="needs the site, which `make docs` builds")
+
+# sends the links of the search's results, as soon as there are some
+PROBE = """
+<script>
+const timer = setInterval(() => {
+  const links = [...document.querySelectorAll(".md-search-result__link")].map((link) => link.getAttribute("href"));
+  if (links.length) { clearInterval(timer); fetch("/found", { method: "POST", body: JSON.stringify(links) }); }
+}, 50);
+</script>
+"""
+
+
+@contextmanager
+def served() -> Iterator[tuple[str, queue.Queue[list[str]]]]:
+    """The site on loopback, each page with the probe; and what the probe finds."""
+    found: queue.Queue[list[str]] = queue.Queue()
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path = SITE / urlparse(self.path).path.lstrip("/")
+            if path.suffix != ".html" or not path.is_file():
+                super().do_GET()
+                return
+            page = path.read_text(encoding="utf-8").replace("</body>", f"{PROBE}</body>").encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(page)))
+            self.end_headers()
+            self.wfile.write(page)
+
+        def do_POST(self) -> None:
+            found.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), lambda *request: Handler(*request, directory=str(SITE)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}", found
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("offset_for_time", "reference/python/logs.html#cordwood.Log.offset_for_time"),
+        ("damaged_batch", "reference/findings.html"),
+        ("retention.ms", "reference/settings.html"),
+        ("power loss", "guarantees.html"),
+    ],
+)
+def test_the_search_finds_it_in_a_browser(words: str, wanted: str, tmp_path: Path) -> None:
+    browser = shutil.which("chromium")
+    if browser is None:
+        pytest.skip("needs chromium, which is not installed")
+    with served() as (address, found):
+        arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", f"--user-data-dir={tmp_path}"]
+        # no request for another server can succeed
+        arguments.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+        with subprocess.Popen(
+            [browser, *arguments, f"{address}/index.html?q={words}"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            try:
+                links = found.get(timeout=120)
+            finally:
+                process.terminate()
+    # without the words to highlight
+    places = [re.sub(r"\?[^#]*", "", link.removeprefix(f"{address}/")) for link in links]
+    assert any(place.startswith(wanted) for place in places), places
+
+
+class Page(HTMLParser):
+    """What a page loads when it is opened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag in {"img", "script", "iframe"}:
+            self.loaded.append(values.get("src") or "")
+        if tag == "link" and values.get("rel") == "stylesheet":
+            self.loaded.append(values.get("href") or "")
+
+
+def test_no_page_loads_anything_from_another_server() -> None:
+    pages = sorted(SITE.rglob("*.html"))
+    assert len(pages) > 25
+    for path in pages:
+        page = Page()
+        page.feed(path.read_text(encoding="utf-8"))
+        assert page.loaded
+        for loaded in page.loaded:
+            parts = urlparse(loaded)
+            assert not parts.netloc, (path, loaded)
+            if parts.path and path.name != "404.html":
+                assert (path.parent / parts.path).is_file(), (path, loaded)
