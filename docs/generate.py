@@ -165,8 +165,8 @@ def _settings() -> Iterator[str]:
     for field in dataclasses.fields(cordwood.LogConfig):
         name = field.name.replace("_", ".")
         default = properties.get(name, properties.get(f"internal.{name}", ""))
-        rows.append((f"`{name}`", f"`{field.name}`", f"`{default}`" if default else "", said[field.name]))
-    yield from _table(("Kafka's name", "field", "default", "meaning, unit: limits; default"), rows)
+        rows.append((f"`{name}`", f"`{default}`" if default else "", said[field.name]))
+    yield from _table(("setting", "default", "meaning, unit: limits; default"), rows)
 
 
 def _field_docs(path: Path, name: str) -> dict[str, str]:
