@@ -8,6 +8,7 @@ import os
 import queue
 import re
 import shutil
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -92,11 +93,13 @@ def test_the_search_finds_it_in_a_browser(words: str, wanted: str, tmp_path: Pat
             [browser, *arguments, f"{address}/index.html?q={words}"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            start_new_session=True,
         ) as process:
             try:
                 links = found.get(timeout=120)
             finally:
-                process.terminate()
+                # all of its processes: the end of a browser that is asked to end may take minutes
+                os.killpg(process.pid, signal.SIGKILL)
     # without the words to highlight
     places = [re.sub(r"\?[^#]*", "", link.removeprefix(f"{address}/")) for link in links]
     assert any(place.startswith(wanted) for place in places), places
