@@ -43,7 +43,7 @@ docs: extension $(VENV)/docs/.installed ## the documentation as a site in target
 		--config-file docs/mkdocs.yml --site-dir $(abspath $(TARGET))/site
 	$(BIN)/python tests/doc_examples.py
 	CORDWOOD_SITE=$(abspath $(TARGET))/site $(PYTEST) -q tests/python/docs
-	@echo "$(BIN)/python -m http.server --directory $(TARGET)/site"
+	@echo "make docs: $(TARGET)/site/index.html"
 
 $(VENV)/docs/.installed: docs/requirements.txt $(VENV)/.tools
 	rm -rf $(@D)

@@ -28,31 +28,27 @@ if not SITE.is_dir():
 PROBE = """
 <script>
 const timer = setInterval(() => {
-  const links = [...document.querySelectorAll(".md-search-result__link")].map((link) => link.getAttribute("href"));
-  if (links.length) { clearInterval(timer); fetch("/found", { method: "POST", body: JSON.stringify(links) }); }
+  const links = [...document.querySelectorAll(".md-search-result__link")].map((link) => link.href);
+  if (links.length) {
+    clearInterval(timer);
+    fetch("ADDRESS/found", { method: "POST", mode: "no-cors", body: JSON.stringify(links) });
+  }
 }, 50);
 </script>
 """
 
 
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(SITE, tmp_path / "site"))
+
+
 @contextmanager
-def served() -> Iterator[tuple[str, queue.Queue[list[str]]]]:
-    """The site on loopback, each page with the probe; and what the probe finds."""
+def served(site: Path) -> Iterator[tuple[str, queue.Queue[list[str]]]]:
+    """The site on loopback, its first page with the probe; and what the probe finds."""
     found: queue.Queue[list[str]] = queue.Queue()
 
     class Handler(http.server.SimpleHTTPRequestHandler):
-        def do_GET(self) -> None:
-            path = SITE / urlparse(self.path).path.lstrip("/")
-            if path.suffix != ".html" or not path.is_file():
-                super().do_GET()
-                return
-            page = path.read_text(encoding="utf-8").replace("</body>", f"{PROBE}</body>").encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(page)))
-            self.end_headers()
-            self.wfile.write(page)
-
         def do_POST(self) -> None:
             found.put(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(204)
@@ -61,15 +57,36 @@ def served() -> Iterator[tuple[str, queue.Queue[list[str]]]]:
         def log_message(self, *_: object) -> None:
             pass
 
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), lambda *request: Handler(*request, directory=str(SITE)))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), lambda *request: Handler(*request, directory=str(site)))
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    page = site / "index.html"
+    text = page.read_text(encoding="utf-8")
+    page.write_text(text.replace("</body>", f"{PROBE.replace('ADDRESS', address)}</body>"), encoding="utf-8")
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", found
+        yield address, found
     finally:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def browse(page: str, profile: Path, found: queue.Queue[list[str]]) -> list[str]:
+    """What is found while a browser shows a page."""
+    browser = shutil.which("chromium")
+    if browser is None:
+        pytest.skip("needs chromium, which is not installed")
+    arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", f"--user-data-dir={profile}"]
+    # no request for another server can succeed
+    arguments.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([browser, *arguments, page], **quiet, start_new_session=True) as process:
+        try:
+            return found.get(timeout=120)
+        finally:
+            # all of its processes: the end of a browser that is asked to end may take minutes
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(
@@ -81,27 +98,13 @@ def served() -> Iterator[tuple[str, queue.Queue[list[str]]]]:
         ("power loss", "guarantees.html"),
     ],
 )
-def test_the_search_finds_it_in_a_browser(words: str, wanted: str, tmp_path: Path) -> None:
-    browser = shutil.which("chromium")
-    if browser is None:
-        pytest.skip("needs chromium, which is not installed")
-    with served() as (address, found):
-        arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", f"--user-data-dir={tmp_path}"]
-        # no request for another server can succeed
-        arguments.append("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
-        with subprocess.Popen(
-            [browser, *arguments, f"{address}/index.html?q={words}"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        ) as process:
-            try:
-                links = found.get(timeout=120)
-            finally:
-                # all of its processes: the end of a browser that is asked to end may take minutes
-                os.killpg(process.pid, signal.SIGKILL)
+@pytest.mark.parametrize("opened", ["from a server", "from the disk"])
+def test_the_search_finds_it_in_a_browser(words: str, wanted: str, opened: str, site: Path, tmp_path: Path) -> None:
+    with served(site) as (address, found):
+        start = address if opened == "from a server" else site.as_uri()
+        links = browse(f"{start}/index.html?q={words}", tmp_path / "browser", found)
     # without the words to highlight
-    places = [re.sub(r"\?[^#]*", "", link.removeprefix(f"{address}/")) for link in links]
+    places = [re.sub(r"\?[^#]*", "", link.removeprefix(f"{start}/")) for link in links]
     assert any(place.startswith(wanted) for place in places), places
 
 
