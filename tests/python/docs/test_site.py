@@ -89,16 +89,19 @@ def browse(page: str, profile: Path, found: queue.Queue[list[str]]) -> list[str]
             os.killpg(process.pid, signal.SIGKILL)
 
 
+LOOK_UP = "reference/python/logs.html#cordwood.Log.offset_for_time"
+
+
 @pytest.mark.parametrize(
-    ("words", "wanted"),
+    ("words", "wanted", "opened"),
     [
-        ("offset_for_time", "reference/python/logs.html#cordwood.Log.offset_for_time"),
-        ("damaged_batch", "reference/findings.html"),
-        ("retention.ms", "reference/settings.html"),
-        ("power loss", "guarantees.html"),
+        ("offset_for_time", LOOK_UP, "from a server"),
+        ("offset_for_time", LOOK_UP, "from the disk"),
+        ("damaged_batch", "reference/findings.html", "from a server"),
+        ("retention.ms", "reference/settings.html", "from a server"),
+        ("power loss", "guarantees.html", "from a server"),
     ],
 )
-@pytest.mark.parametrize("opened", ["from a server", "from the disk"])
 def test_the_search_finds_it_in_a_browser(words: str, wanted: str, opened: str, site: Path, tmp_path: Path) -> None:
     with served(site) as (address, found):
         start = address if opened == "from a server" else site.as_uri()
