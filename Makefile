@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test test-all test-rest guarantees exhaustive verify-flips bench bench-append bench-compaction bench-kafka bench-inspect bench-sweeps bench-cold bench-python bench-spark \
+.PHONY: help demo docs test test-all test-rest guarantees exhaustive verify-flips bench bench-append bench-compaction bench-kafka bench-inspect bench-sweeps bench-cold bench-python bench-spark \
 	jar wheel fmt lint compiled rust python java java-tests java-versions java-spark random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes power-cuts soak write-stress extension release dist dist-jar prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
@@ -37,6 +37,19 @@ help: ## list the targets
 demo: release $(if $(shell command -v mvn && command -v javac),$(JAR)) ## run the main jobs on real data in the repository
 	@$(BIN)/python tests/demo.py
 
+# The tools of the site are in a directory of their own. It has no page of another server, and can be opened from the disk.
+docs: extension $(VENV)/docs/.installed ## the documentation as a site in target/site, strictly; and its examples are run; a browser searches it
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(abspath $(VENV))/docs $(BIN)/python -m mkdocs build --strict --quiet \
+		--config-file docs/mkdocs.yml --site-dir $(abspath $(TARGET))/site
+	$(BIN)/python tests/doc_examples.py
+	CORDWOOD_SITE=$(abspath $(TARGET))/site $(PYTEST) -q tests/python/docs
+	@echo "make docs: $(TARGET)/site/index.html"
+
+$(VENV)/docs/.installed: docs/requirements.txt $(VENV)/.tools
+	rm -rf $(@D)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) --requirement $<
+	@touch $@
+
 test: prerequisites compiled lint rust python ## before each commit: lints, Rust, Python, Spark, a short crash search; minutes
 	@echo "make test: all of it passed"
 
@@ -44,7 +57,7 @@ test-all: test test-rest ## what CI runs: `test`, then `test-rest`
 
 # The tests that the guarantees name have run before, except `make power-cuts`; `make guarantees` runs the rigs, `make loom` the models
 # of threads.
-test-rest: interop java oldest-spark demo ## the tests outside `test`: Kafka, the oldest Spark, the demo, the names of the guarantees
+test-rest: interop java oldest-spark demo docs ## the tests outside `test`: Kafka, the oldest Spark, the demo, the documentation, the names of the guarantees
 	$(BIN)/python tests/guarantees.py --names
 	@echo "make test-rest: all of it passed"
 
@@ -68,7 +81,7 @@ TOOLS := $(MAKE) --no-print-directory $(VENV)/.tools
 compiled:
 	@$(RUST_TESTS) --no-run & compiling=$$!; $(TOOLS) || { wait $$compiling; exit 1; }; wait $$compiling
 
-python: extension ## Python tests except `make interop`, and the examples of the README, the stub and the docstrings
+python: extension ## Python tests except `make interop`, and the examples of the README, the documentation, the stub and the docstrings
 	$(PYTEST) $(IN_PARALLEL) --durations 20 -m "not ($(LATER))"
 	$(BIN)/python tests/doc_examples.py
 
@@ -140,7 +153,7 @@ fuzz-targets: $(FUZZ_TOOL)
 $(FUZZ_TOOL):
 	$(CARGO) install --quiet cargo-fuzz --version 0.13.2 --locked --root $(TARGET)/tools
 
-guarantees: prerequisites release ## the guarantees of the README: their tests, and the rigs at full length; writes the figures
+guarantees: prerequisites release ## the guarantees: their tests, and the rigs at full length; writes the figures into docs/pages/guarantees.md
 	$(BIN)/python tests/guarantees.py --write
 
 verify-flips: ## every one-bit flip of a segment of 1 MiB (whole batches: 8,364,664 bits), through the verifier

@@ -1,4 +1,4 @@
-"""Runs the examples of the README, of the stub and of the docstrings, from the root of the repository."""
+"""Runs the examples of the README, the documentation, the stub and the docstrings, from the root of the repository."""
 
 import ast
 import doctest
@@ -32,11 +32,12 @@ def stub_examples() -> Iterator[doctest.DocTest]:
         yield from walk(ast.parse(stub.read_text()), "cordwood", stub)
 
 
-def readme_examples() -> Iterator[doctest.DocTest]:
-    path = ROOT / "README.md"
-    blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
-    # one session: a later block continues an earlier one
-    yield PARSER.get_doctest("\n".join(blocks), {}, "README", str(path), 0)
+def page_examples() -> Iterator[doctest.DocTest]:
+    """The examples of the README and of the pages of the documentation."""
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs" / "pages").rglob("*.md"))]:
+        blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
+        # one session for each page: a later block continues an earlier one
+        yield PARSER.get_doctest("\n".join(blocks), {}, str(path.relative_to(ROOT)), str(path), 0)
 
 
 def docstring_examples() -> Iterator[doctest.DocTest]:
@@ -52,7 +53,7 @@ def main() -> int:
     os.chdir(ROOT)
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     seen = set()
-    for examples in (stub_examples, readme_examples, docstring_examples):
+    for examples in (stub_examples, page_examples, docstring_examples):
         ran = 0
         for example in examples():
             # the module has the same docstrings as the stub

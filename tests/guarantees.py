@@ -1,9 +1,10 @@
-"""Checks the README's guarantees: that each has its tests, and that the rigs' figures reach their floors.
+"""Checks the guarantees: that each has its tests, and that the rigs' figures reach their floors.
 
 `tests/guarantees.toml` contains the guarantees, their tests, and the floors. This fails if a sentence has no test, a
-test does not exist (or is never run), a rig fails, a figure is below its floor, or the README differs. With `--write`
-the README's list and table are written instead of compared. With `--names` nothing runs: only names and the README are
-checked. With `--only` some of the rigs run, and nothing else; the other rows of the README's table remain.
+test does not exist (or is never run), a rig fails, a figure is below its floor, or the page `docs/pages/guarantees.md`
+differs. With `--write` the page's list and table are written instead of compared. With `--names` nothing runs: only
+names and the page are checked. With `--only` some of the rigs run, and nothing else; the other rows of the page's table
+remain.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "pages" / "guarantees.md"
 CARGO = [os.environ.get("CARGO", "cargo"), "test", "--locked"]
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout", "0"]
 # the same features as in `make rust`, so that nothing is built twice
@@ -237,7 +238,7 @@ def run_python(rig: Rig) -> tuple[int, str]:
     return sum(map(int, re.findall(r"^(\d+) passed", output, re.MULTILINE))), output
 
 
-# --- the README -------------------------------------------------------------------------------------------------------
+# --- the page -------------------------------------------------------------------------------------------------------
 
 
 def promises_text(promised: dict[str, Any]) -> str:
@@ -260,17 +261,17 @@ def without_figures(table: str) -> list[str]:
     return [line.rsplit("|", 2)[0] for line in table.splitlines()]
 
 
-def section(readme: str, markers: re.Pattern[str]) -> re.Match[str]:
-    found = markers.search(readme)
+def section(page: str, markers: re.Pattern[str]) -> re.Match[str]:
+    found = markers.search(page)
     if found is None:
-        raise Failure(f"{README.name} has no part between the markers {markers.pattern}")
+        raise Failure(f"{PAGE.name} has no part between the markers {markers.pattern}")
     return found
 
 
-def write_readme(promised: dict[str, Any], rigs: list[Rig], figures: dict[str, dict[str, int]]) -> None:
+def write_page(promised: dict[str, Any], rigs: list[Rig], figures: dict[str, dict[str, int]]) -> None:
     """Writes the list and the table, with the figures of the rigs that ran, by their tests."""
-    readme = README.read_text()
-    written = section(readme, FIGURES)["text"].splitlines()
+    page = PAGE.read_text()
+    written = section(page, FIGURES)["text"].splitlines()
     rows = []
     for rig in rigs:
         before = [line for line in written if f"| {rig.shows} |" in line]
@@ -279,30 +280,32 @@ def write_readme(promised: dict[str, Any], rigs: list[Rig], figures: dict[str, d
         elif before:
             rows.append(rig.row(before[0].rsplit("|", 2)[1].strip()))
         else:
-            raise Failure(f"the README has no figures of a rig that did not run: {rig.shows}")
+            raise Failure(f"the page has no figures of a rig that did not run: {rig.shows}")
     for markers, text in ((PROMISE, promises_text(promised)), (FIGURES, figures_text(rows))):
-        found = section(readme, markers)
-        readme = readme[: found.start("text")] + text + readme[found.end("text") :]
-    README.write_text(readme)
+        found = section(page, markers)
+        page = page[: found.start("text")] + text + page[found.end("text") :]
+    PAGE.write_text(page)
 
 
-def wrong_readme(promised: dict[str, Any], rigs: list[Rig]) -> list[str]:
-    """Differences between the README and the guarantees, except the figures, which are of another machine."""
-    readme = README.read_text()
+def wrong_page(promised: dict[str, Any], rigs: list[Rig]) -> list[str]:
+    """Differences between the page and the guarantees, except the figures, which are of another machine."""
+    page = PAGE.read_text()
     empty = dict.fromkeys((name for rig in rigs for name in [*rig.at_least, *rig.exactly]), 0)
     table = without_figures(figures_text([rig.row(rig.found(empty)) for rig in rigs]))
     wrong = []
-    if section(readme, PROMISE)["text"] != promises_text(promised):
-        wrong.append("the list in README.md is not that of tests/guarantees.toml: run `make guarantees`")
-    if without_figures(section(readme, FIGURES)["text"]) != table:
-        wrong.append("the table in README.md is not that of tests/guarantees.toml: run `make guarantees`")
+    if section(page, PROMISE)["text"] != promises_text(promised):
+        wrong.append("the list in docs/pages/guarantees.md is not that of tests/guarantees.toml: run `make guarantees`")
+    if without_figures(section(page, FIGURES)["text"]) != table:
+        wrong.append(
+            "the table in docs/pages/guarantees.md is not that of tests/guarantees.toml: run `make guarantees`"
+        )
     return wrong
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="write the README's list and table")
-    parser.add_argument("--names", action="store_true", help="check the names and the README only; run nothing")
+    parser.add_argument("--write", action="store_true", help="write the page's list and table")
+    parser.add_argument("--names", action="store_true", help="check the names and the page only; run nothing")
     parser.add_argument(
         "--only", metavar="TEXT", help="run the rigs whose test has this text in its name, and nothing else"
     )
@@ -311,7 +314,7 @@ def main() -> int:
     rigs = [Rig(**rig) for rig in promised["rig"]]
     chosen = [rig for rig in rigs if arguments.only is None or arguments.only in rig.run]
     try:
-        wrong = [] if arguments.write else wrong_readme(promised, rigs)
+        wrong = [] if arguments.write else wrong_page(promised, rigs)
         tests = Tests(promised)
         wrong += wrong_names(promised, rigs, tests)
         if not chosen:
@@ -326,9 +329,9 @@ def main() -> int:
             figures = {rig.run: run_rig(rig, tests) for rig in chosen if rig not in missing}
             wrong += [what for rig in chosen if rig.run in figures for what in rig.check(figures[rig.run])]
             if arguments.write and missing:
-                wrong.append("the README was not written: a figure is missing")
+                wrong.append("the page was not written: a figure is missing")
             elif arguments.write and not wrong:
-                write_readme(promised, rigs, figures)
+                write_page(promised, rigs, figures)
     except Failure as failure:
         wrong = [str(failure)]
     for what in wrong:

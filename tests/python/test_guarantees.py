@@ -66,10 +66,10 @@ def test_a_figure_below_its_floor_or_missing_is_reported() -> None:
     assert rig.check({"lost": 0}) == ["crash explore::all: expected images >= 1,000, found None"]
 
 
-def test_the_readme_agrees_with_the_guarantees() -> None:
+def test_the_page_agrees_with_the_guarantees() -> None:
     promised = tomllib.loads((guarantees.ROOT / "tests" / "guarantees.toml").read_text())
     rigs = [guarantees.Rig(**rig) for rig in promised["rig"]]
-    assert guarantees.wrong_readme(promised, rigs) == []
+    assert guarantees.wrong_page(promised, rigs) == []
     promised["guarantee"][0]["promises"][0]["says"] = "All is well."
     rigs[0].exactly["lost"] = 1
-    assert len(guarantees.wrong_readme(promised, rigs)) == 2
+    assert len(guarantees.wrong_page(promised, rigs)) == 2

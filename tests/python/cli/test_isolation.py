@@ -53,8 +53,11 @@ def test_cat_warns_of_records_of_aborted_and_open_transactions(command: Command)
 
 
 def test_the_pipes_in_the_documentation_copy_only_committed_records(command: Command) -> None:
-    readme = (corpus.GOLDEN.parents[1] / "README.md").read_text(encoding="utf-8")
-    pipes = re.findall(r"cordwood cat [^\n]*\| *cordwood append[^\n]*", readme)
+    root = corpus.GOLDEN.parents[1]
+    texts = [
+        path.read_text(encoding="utf-8") for path in [root / "README.md", *(root / "docs" / "pages").rglob("*.md")]
+    ]
+    pipes = re.findall(r"cordwood cat [^\n]*\| *cordwood append[^\n]*", "\n".join(texts))
     helps = command("append", "--help")[1] + command("--help")[1]
     pipes += re.findall(r"cordwood cat [^\n]*\| *cordwood append[^\n]*", helps)
     assert len(pipes) >= 2

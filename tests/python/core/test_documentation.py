@@ -110,6 +110,12 @@ def test_signatures_are_those_of_the_stub(name: str) -> None:
     assert keywords == {argument.arg for argument in CALLS[name].args.kwonlyargs}
 
 
+@pytest.mark.parametrize(("name", "lines"), [("README.md", 180), ("ARCHITECTURE.md", 250), ("benches/README.md", 150)])
+def test_what_one_reads_first_is_short(name: str, lines: int) -> None:
+    """What does not fit is in `docs`."""
+    assert len((Path(__file__).resolve().parents[3] / name).read_text(encoding="utf-8").splitlines()) <= lines
+
+
 def test_help_shows_the_arguments_and_the_documentation_of_a_method() -> None:
     script = "import cordwood as cw; help(cw.Log.scan)"
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout

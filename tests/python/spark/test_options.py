@@ -257,9 +257,9 @@ def test_the_package_documents_every_option_of_a_write() -> None:
     assert sorted(documented("Writing")) == sorted([*_KNOWN, "kafka.*"])
 
 
-def test_the_options_in_the_text_of_the_readme_are_documented() -> None:
-    readme = Path(__file__).resolve().parents[3] / "README.md"
-    section = readme.read_text(encoding="utf-8").partition("\n## Spark\n")[2].partition("\n## ")[0]
+def test_the_options_in_the_text_of_the_guide_are_documented() -> None:
+    guide = Path(__file__).resolve().parents[3] / "docs" / "pages" / "guides" / "spark.md"
+    section = guide.read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z]+(?:[A-Z]\w+)+)(?:=\w+)?`", section)) - {"foreachBatch"}
     assert "failOnDataLoss" in named
     assert named <= {*documented("Reading"), *documented("Writing")}, named

@@ -1,4 +1,4 @@
-"""The README's examples of Spark, run unchanged except for their paths."""
+"""The examples of Spark in its guide and in the README, run unchanged except for their paths."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ from spark.reading import KAFKA, in_java
 
 pytestmark = pytest.mark.spark
 
-README = Path(__file__).resolve().parents[3] / "README.md"
+ROOT = Path(__file__).resolve().parents[3]
+GUIDE = ROOT / "docs" / "pages" / "guides" / "spark.md"
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PLAIN = corpus.partition("01-plain")
 
 
 @pytest.mark.long
-def test_the_examples_of_the_readme_work(
+def test_the_examples_of_the_guide_work(
     spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of its blocks, one after the other, in one session; without the jar, except that for the jar."""
@@ -34,17 +36,19 @@ def test_the_examples_of_the_readme_work(
     snapshot, lake = tmp_path / "snapshot", tmp_path / "lake"
     for part in (PLAIN, corpus.partition("16-data-dir", "cities-0")):
         shutil.copytree(part.path, snapshot / part.name)
-    section = README.read_text(encoding="utf-8").partition("\n## Spark\n")[2].partition("\n## ")[0]
-    blocks = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    guide = GUIDE.read_text(encoding="utf-8")
+    blocks = BLOCK.findall(guide)
     assert len(blocks) == 6
-    blocks = [block for block in blocks if in_java() or "jar()" not in block]
+    short = [block for block in BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8")) if "pyspark" in block]
+    assert len(short) == 1
+    blocks = [block for block in short + blocks if in_java() or "jar()" not in block]
     names: dict[str, Any] = {}
     with warnings.catch_warnings():
         # getOrCreate returns the shared session and warns about its settings
         warnings.simplefilter("ignore")
         for block in blocks:
             code = block.replace("/mnt/snapshot", str(snapshot)).replace("/lake", str(lake))
-            exec(compile(code, str(README), "exec"), names)  # noqa: S102  (our own README)
+            exec(compile(code, str(GUIDE), "exec"), names)  # noqa: S102  (our own examples)
     assert names["spark"] is spark
     spark.sql("DROP TABLE IF EXISTS orders")
     records = corpus.visible(PLAIN)
@@ -74,5 +78,5 @@ def test_the_examples_of_the_readme_work(
     # the output of the command in the text
     options = {"startingTimestamp": 1_700_000_010_000, "endingTimestamp": 1_700_000_020_000}
     done = jobs.export(spark, snapshot, lake / "orders", subscribe="orders", **options)
-    assert f"/lake/orders: {done.rows} rows in {done.files} file, " in section
+    assert f"/lake/orders: {done.rows} rows in {done.files} file, " in guide
     assert {path.parent.name for path in (lake / "orders").glob("topic=orders/*/*")} == {"date=2023-11-14"}

@@ -1,4 +1,4 @@
-"""The program of the README's section "Embed it", run unchanged as a service."""
+"""The program of the guide to embedding, run unchanged as a service."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ import pytest
 
 import cordwood as cw
 
-README = Path(__file__).resolve().parents[3] / "README.md"
+GUIDE = Path(__file__).resolve().parents[3] / "docs" / "pages" / "guides" / "embed.md"
 
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
-    section = README.read_text(encoding="utf-8").partition("\n## Embed it\n")[2].partition("\n## ")[0]
     [block] = [
         block
-        for block in re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+        for block in re.findall(r"^```python\n(.*?)^```", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
         if not block.startswith(">>>")
     ]
     assert sum(bool(line.strip()) for line in block.splitlines()) <= 40
