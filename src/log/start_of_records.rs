@@ -54,9 +54,8 @@ impl Log {
             let batch = match scan.next_step() {
                 Ok(Some(ScanStep::Batch(batch))) => batch,
                 Ok(Some(ScanStep::DamagedRange(_))) => continue,
-                Ok(None) => break,
-                // no part of the query reads this batch, unless one after it reaches back
-                Err(Error::BatchTooLarge { .. } | Error::UnsupportedFormat { .. }) => break,
+                // a batch that cannot be read, and that is before the range, is no error of it
+                Ok(None) | Err(Error::BatchTooLarge { .. } | Error::UnsupportedFormat { .. }) => break,
                 Err(error) => return Err(error),
             };
             if let Some(record) = scan.next_record()? {
