@@ -27,9 +27,10 @@ impl Log {
     /// [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`].
     pub(crate) fn start_of_records(&self, least: i64, within: Range<i64>) -> Result<i64> {
         let mut start = least.clamp(within.start, within.end);
+        let lowest = within.start.max(self.log_start_offset());
         let (mut high, mut looked_through) = (start, 0);
-        while high > within.start && looked_through < LOOK_BACK {
-            let low = self.part_before(high, LOOK_BACK).max(within.start);
+        while high > lowest && looked_through < LOOK_BACK {
+            let low = self.part_before(high, LOOK_BACK).max(lowest);
             let found = self.first_at_or_above(least, low..high)?;
             match found.place {
                 Some(place) => (start, looked_through) = (place, 0),
