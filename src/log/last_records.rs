@@ -68,6 +68,9 @@ impl Log {
     fn first_of_time(&self, options: &ScanOptions, end: i64) -> Result<Option<i64>> {
         let Some(start_time) = options.ranges.start_time else { return Ok(None) };
         for segment in self.segments().iter() {
+            if !segment.begins_before_v2()? {
+                break;
+            }
             // a look-up by time passes over them
             if segment.hides_times()? {
                 return Ok(None);
@@ -103,7 +106,7 @@ impl Log {
 
     /// An offset about `bytes` of the log before `high`, in the same segment: an entry of its offset index, or its base offset. It need
     /// not be that of a batch, so a wrong entry of the index does not matter.
-    fn part_before(&self, high: i64, bytes: u64) -> i64 {
+    pub(super) fn part_before(&self, high: i64, bytes: u64) -> i64 {
         let Some(segment) = self.segments().floor(high - 1) else { return i64::MIN };
         let low = entry_before(segment, high, bytes).unwrap_or(segment.base_offset());
         low.clamp(segment.base_offset().min(high - 1), high - 1)

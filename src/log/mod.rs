@@ -28,6 +28,8 @@ mod scan;
 mod segments;
 pub(crate) mod skip_list;
 mod split;
+#[cfg(feature = "plan")]
+mod start_of_records;
 mod transaction_checkpoint;
 mod transactions;
 
@@ -58,7 +60,9 @@ pub(crate) use replacement::Replacement;
 pub(crate) use scan::Counted;
 #[cfg(feature = "plan")]
 pub(crate) use scan::LostGap;
-pub use scan::{DamagedRange, OnDamage, Progress, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
+pub use scan::{
+    DamagedRange, OnDamage, Progress, Ranges, RecordOffsetRange, Scan, ScanOptions, ScanStats, ScanStep,
+};
 pub use segments::Segments;
 pub use split::Split;
 pub use transactions::AbortedRange;

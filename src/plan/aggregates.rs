@@ -213,8 +213,14 @@ impl TaskReader {
         let is_committed = isolation_level == IsolationLevel::ReadCommitted;
         // if the range may begin later than planned, the first batch may have lost records
         let mut may_be_cut = !options.fail_on_data_loss;
-        let scan =
-            ScanOptions { ranges, isolation_level, batches_only: true, check_crcs, ..ScanOptions::default() };
+        let scan = ScanOptions {
+            ranges,
+            record_offsets: self.query().restriction.record_offsets(),
+            isolation_level,
+            batches_only: true,
+            check_crcs,
+            ..ScanOptions::default()
+        };
         let mut scan = log.for_split(&piece.split)?.scan(scan)?;
         let mut of_headers = Aggregated::default();
         let mut rest: Vec<Range<i64>> = Vec::new();

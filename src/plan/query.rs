@@ -189,7 +189,8 @@ impl Context {
         check_names(options, &chosen, true)?;
         let (mut ranges, mut tasks) = (Vec::new(), Cutting::new(options, restriction));
         for directory in chosen.iter().filter(|directory| restriction.includes(directory)) {
-            let bounds = restriction.narrowed(self.bounds_of(directory, options)?);
+            let bounds = self.bounds_of(directory, options)?;
+            let bounds = restriction.narrowed(bounds, &self.open(directory, options, false)?)?;
             tasks.add(self, &bounds)?;
             ranges.push(bounds);
         }

@@ -2,8 +2,9 @@
 
 use super::bounds::Bounds;
 use super::directory::PartitionDirectory;
+use super::error::{PlanError, Result};
 use super::filter::Filter;
-use crate::log::RecordFilter;
+use crate::log::{Log, RecordOffsetRange};
 
 /// What remains of each partition: half-open ranges of offsets and times, and a choice of partitions. The default is everything.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,24 +27,31 @@ impl Restriction {
         self.of_directories.iter().all(|filter| filter.includes(directory))
     }
 
-    /// The test of records by their offsets; `None` if all pass. A range has a record that is above the last offset of its batch at
-    /// that offset, and a filter of an engine has it where it is.
-    pub(crate) fn of_records(&self) -> Option<RecordFilter> {
-        let (start, end) = (self.start_offset, self.end_offset);
-        let accepts = move |offset: i64| {
-            start.is_none_or(|start| offset >= start) && end.is_none_or(|end| offset < end)
-        };
-        (start.is_some() || end.is_some())
-            .then(|| RecordFilter::by_offsets(move |offsets, _, _| accepts(offsets.offset)))
+    /// The offsets of the records that remain.
+    pub(crate) fn record_offsets(&self) -> RecordOffsetRange {
+        let all = RecordOffsetRange::default();
+        RecordOffsetRange {
+            start: self.start_offset.unwrap_or(all.start),
+            end: self.end_offset.unwrap_or(all.end),
+        }
     }
 
-    /// The part of a range that remains; empty if nothing does.
-    pub(crate) fn narrowed(&self, bounds: Bounds) -> Bounds {
+    /// The part of a range of a log that has all records that remain; empty if none do. It may begin before them: see
+    /// [`Log::start_of_records`].
+    ///
+    /// # Errors
+    /// Those of reading the log.
+    pub(crate) fn narrowed(&self, bounds: Bounds, log: &Log) -> Result<Bounds> {
         let (low, high) = (bounds.start_offset, bounds.end_offset);
-        let start_offset = self.start_offset.map_or(low, |start| start.clamp(low, high));
-        let end_offset = self.end_offset.map_or(high, |end| end.clamp(start_offset, high));
+        let end_offset = self.end_offset.map_or(high, |end| end.clamp(low, high));
+        let start_offset = match self.start_offset {
+            None => low,
+            Some(start) => log
+                .start_of_records(start, low..end_offset)
+                .map_err(|error| PlanError::of(error).in_log(&bounds.directory))?,
+        };
         // damage that begins before the start is outside
         let continues = bounds.continues || start_offset > low;
-        Bounds { start_offset, end_offset, continues, ..bounds }
+        Ok(Bounds { start_offset, end_offset, continues, ..bounds })
     }
 }

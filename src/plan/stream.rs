@@ -232,7 +232,7 @@ impl Stream {
             let end_offset = self.checked(directory, &log, stop)?.offset.max(start_offset);
             let continues = start_offset > log.log_start_offset();
             let bounds = Bounds { directory: directory.clone(), start_offset, end_offset, continues };
-            tasks.add(&self.context, &query.restriction.narrowed(bounds))?;
+            tasks.add(&self.context, &query.restriction.narrowed(bounds, &log)?)?;
         }
         tasks.finish(&self.context)
     }

@@ -193,6 +193,7 @@ impl TaskReader {
         };
         let scan = ScanOptions {
             ranges,
+            record_offsets: self.query.restriction.record_offsets(),
             isolation_level,
             on_damage: if of_batches && on_damage == OnDamage::Report { OnDamage::Skip } else { on_damage },
             batches_only: of_batches,
@@ -211,7 +212,6 @@ impl TaskReader {
             max_bytes: number(max_batch_bytes),
             // rows for damage that another piece reports are read too
             limit: self.limit.filter(|_| on_damage != OnDamage::Report),
-            filter: self.query.restriction.of_records(),
             ..ReaderOptions::default()
         };
         let progress = Progress::default();

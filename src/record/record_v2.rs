@@ -81,17 +81,27 @@ fn headers(bytes: &[u8], end: usize) -> Option<HeaderSpan> {
     Some(HeaderSpan::ending_at(end, &headers))
 }
 
-/// The offset delta of the record at a position of the payload, and the position after the record; `None` if it breaks the format.
+/// The deltas of a record.
+#[cfg(any(feature = "inspect", feature = "plan"))]
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RecordDeltas {
+    pub(super) timestamp_delta: i64,
+    pub(super) offset_delta: i32,
+    /// The position after the record.
+    pub(super) end: usize,
+}
+
+/// The deltas of the record at a position of the payload; `None` if it breaks the format before or in them.
 #[cfg(any(feature = "inspect", feature = "plan"))]
 #[inline]
-pub(super) fn offset_delta(payload: &[u8], at: usize) -> Option<(i32, usize)> {
+pub(super) fn deltas(payload: &[u8], at: usize) -> Option<RecordDeltas> {
     let mut rest = payload.get(at..)?;
     let length = usize::try_from(varint::read_i32(&mut rest).ok()?).ok()?;
     let end = payload.len() - rest.len() + length;
     rest = rest.get(1..length)?;
-    varint::read_i64(&mut rest).ok()?;
-    let delta = varint::read_i32(&mut rest).ok()?;
-    Some((delta, end))
+    let timestamp_delta = varint::read_i64(&mut rest).ok()?;
+    let offset_delta = varint::read_i32(&mut rest).ok()?;
+    Some(RecordDeltas { timestamp_delta, offset_delta, end })
 }
 
 /// [`decode`] for a record that [`short`] does not decode.

@@ -110,13 +110,25 @@ impl Records {
         let payload = bytes.get(V2_HEADER..).unwrap_or_default();
         let (mut at, mut previous) = (0, -1);
         for _ in 0..header.count.unwrap_or(0) {
-            let Some((delta, end)) = record_v2::offset_delta(payload, at) else { return false };
-            if delta <= previous {
+            let Some(record) = record_v2::deltas(payload, at) else { return false };
+            if record.offset_delta <= previous {
                 return false;
             }
-            (at, previous) = (end, delta);
+            (at, previous) = (record.end, record.offset_delta);
         }
         at == payload.len() && i64::from(previous) < header.offsets()
+    }
+
+    /// The timestamp of the only record of an uncompressed v2 batch with create times, ms; `None` for another batch, and if the header
+    /// does not cover the record's offset. *Cost*: reads the start of the record.
+    #[cfg(any(feature = "inspect", feature = "plan"))]
+    pub(crate) fn only_timestamp(header: &BatchHeader, bytes: &[u8]) -> Option<i64> {
+        let is_such = header.magic == 2 && header.count == Some(1) && !header.attributes.is_compressed();
+        let payload = bytes.get(V2_HEADER..).filter(|_| is_such)?;
+        let record = record_v2::deltas(payload, 0)?;
+        let is_in_place = (0..header.offsets()).contains(&i64::from(record.offset_delta));
+        let timestamp = create_time(header, record.timestamp_delta);
+        (is_in_place && record.end == payload.len()).then_some(timestamp)
     }
 
     /// The batch's header, with its actual base offset.
@@ -291,8 +303,7 @@ fn span_v2(header: &BatchHeader, fields: &RecordFields) -> RecordSpan {
     let timestamp = if header.attributes.timestamp_type() == TimestampType::LogAppendTime {
         header.max_timestamp
     } else {
-        // Java's addition wraps, and a delta is relative to the delete horizon if there is one
-        header.base_timestamp.unwrap_or(-1).wrapping_add(fields.timestamp_delta)
+        create_time(header, fields.timestamp_delta)
     };
     RecordSpan {
         offset: header.base_offset.saturating_add(i64::from(fields.offset_delta)),
@@ -301,4 +312,10 @@ fn span_v2(header: &BatchHeader, fields: &RecordFields) -> RecordSpan {
         value: fields.value,
         headers: fields.headers,
     }
+}
+
+/// Java's addition wraps, and a delta is relative to the delete horizon if there is one.
+#[inline]
+fn create_time(header: &BatchHeader, timestamp_delta: i64) -> i64 {
+    header.base_timestamp.unwrap_or(-1).wrapping_add(timestamp_delta)
 }

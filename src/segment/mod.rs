@@ -12,6 +12,7 @@ mod damage;
 mod damaged_span;
 mod file_budget;
 mod file_slots;
+mod hidden_times;
 mod identity;
 mod index_reach;
 mod lazy_table;
@@ -124,6 +125,7 @@ pub struct Segment {
     has_overflow: AtomicBool,
     /// Whether offsets are missing between two batches or inside one.
     compacted: OnceLock<bool>,
+    begins_before_v2: OnceLock<bool>,
     hides_times: OnceLock<bool>,
     verified: VerifiedBatches,
     /// The positions of the batches of time index entries that the log confirmed, by slot.
@@ -158,6 +160,7 @@ impl Segment {
             are_indexes_checked: AtomicBool::new(false),
             has_overflow: AtomicBool::new(false),
             compacted: OnceLock::new(),
+            begins_before_v2: OnceLock::new(),
             hides_times: OnceLock::new(),
             verified: VerifiedBatches::default(),
             confirmed_times: RecentPairs::default(),
@@ -418,17 +421,6 @@ impl Segment {
             largest if largest >= 0 => Ok(largest),
             _ => Ok(self.identity()?.modified_ms()),
         }
-    }
-
-    /// Whether batches may have records above their largest timestamps ([`BatchHeader::hides_times`]), so that indexes by time do not
-    /// show them. The first batch decides: the brokers that wrote such batches were followed by newer ones. Of a log whose format was
-    /// set back to v0 later, a segment that begins with another format is searched by its indexes all the same.
-    pub(crate) fn hides_times(&self) -> Result<bool> {
-        if let Some(found) = self.hides_times.get() {
-            return Ok(*found);
-        }
-        let found = self.walk(-1, LOOKUP_READ)?.header_at(0)?.is_ok_and(|header| header.magic == 0);
-        Ok(*self.hides_times.get_or_init(|| found))
     }
 
     /// The largest timestamp of the first batch, ms; `None` without a batch. Kafka: `LogSegment.getFirstBatchTimestamp`.

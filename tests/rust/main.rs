@@ -110,6 +110,7 @@ mod plan {
     mod error_texts;
     mod filters;
     mod filters_of_damaged_logs;
+    mod filters_of_odd_logs;
     mod filters_of_tables;
     mod gaps_beside_skipped_segments;
     mod globs;

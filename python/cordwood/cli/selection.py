@@ -151,7 +151,8 @@ def _warn_of_copies(partitions: Iterable[_Partition]) -> None:
         if partition.error is None and None not in name:
             other = known.setdefault(name, partition.path)
             if other != partition.path:
-                folders = f"{other.parent} and in {partition.path.parent}"
+                one, two = other.parent, partition.path.parent
+                folders = f"{other} and {partition.path}" if one == two else f"{one} and in {two}"
                 say(f"{partition.topic}-{partition.number} is in {folders}: both are read")
 
 

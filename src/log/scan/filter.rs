@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(any(feature = "inspect", feature = "plan"))]
+use super::RecordOffsetRange;
 use super::{OnDamage, ScanOptions};
 use crate::error::Result;
 use crate::log::transactions::{Outcome, Transactions};
@@ -62,26 +64,49 @@ impl Filter {
     /// records do. Not for damage that is skipped: a damaged batch would be counted.
     #[cfg(any(feature = "inspect", feature = "plan"))]
     pub(super) fn count_in_header(&self, header: &BatchHeader) -> Option<i32> {
-        let is_whole = header.base_offset >= self.start
-            && header.last_offset < self.end
-            && (!self.options.ranges.has_times() || has_one_time(header));
-        let is_counted = |count: i32| count > 0 && is_plausible(count, header) && is_whole && self.raises();
+        let is_counted = |count| self.is_counted(count, header) && !self.is_cut_by_time(header);
         header.count.filter(|count| *count == 0 || is_counted(*count))
+    }
+
+    /// Whether only the records of a batch that the filter accepts show which of them are in the range of times.
+    #[cfg(any(feature = "inspect", feature = "plan"))]
+    pub(super) fn is_cut_by_time(&self, header: &BatchHeader) -> bool {
+        self.options.ranges.has_times() && !has_one_time(header)
+    }
+
+    /// [`Filter::count_in_header`] for a batch with one record, whose time is given.
+    #[cfg(any(feature = "inspect", feature = "plan"))]
+    pub(super) fn count_of_one(&self, header: &BatchHeader, timestamp: i64) -> Option<i32> {
+        self.is_counted(1, header).then(|| i32::from(self.options.ranges.contains_time(timestamp)))
+    }
+
+    /// Whether a number of records is that of a batch, and none of them is outside by its offset.
+    #[cfg(any(feature = "inspect", feature = "plan"))]
+    fn is_counted(&self, count: i32, header: &BatchHeader) -> bool {
+        let RecordOffsetRange { start, end } = self.options.record_offsets;
+        let is_whole = header.base_offset >= self.start.max(start) && header.last_offset < self.end.min(end);
+        count > 0 && is_plausible(count, header) && is_whole && self.raises()
     }
 
     /// Whether a record is in the ranges.
     #[inline]
     pub(super) fn accepts_record(&self, offsets: RecordOffsets, timestamp: i64) -> bool {
-        (self.start..self.end).contains(&offsets.in_ranges()) && self.options.ranges.contains_time(timestamp)
+        self.accepts_offsets(offsets) && self.options.ranges.contains_time(timestamp)
+    }
+
+    #[inline]
+    fn accepts_offsets(&self, offsets: RecordOffsets) -> bool {
+        (self.start..self.end).contains(&offsets.in_ranges())
+            && self.options.record_offsets.contains(offsets.offset)
     }
 
     /// Removes the records that are not in the ranges. They are of one batch, and their offsets ascend.
     #[cfg(feature = "arrow")]
     pub(super) fn retain(&self, last_of_batch: i64, spans: &mut Vec<RecordSpan>) {
         let offsets = |span: &RecordSpan| RecordOffsets { offset: span.offset, last_of_batch };
-        let is_within = spans.first().is_none_or(|first| offsets(first).in_ranges() >= self.start)
-            && spans.last().is_none_or(|last| offsets(last).in_ranges() < self.end);
-        if !is_within || self.options.ranges.has_times() {
+        let accepts = |span: &RecordSpan| self.accepts_offsets(offsets(span));
+        let are_within = spans.first().is_none_or(accepts) && spans.last().is_none_or(accepts);
+        if !are_within || self.options.ranges.has_times() {
             spans.retain(|span| self.accepts_record(offsets(span), span.timestamp));
         }
     }

@@ -26,7 +26,7 @@ pub(crate) use lost_gap::LostGap;
 pub use options::{OnDamage, ScanOptions, ScanStep};
 pub(crate) use progress::Counted;
 pub use progress::Progress;
-pub use ranges::Ranges;
+pub use ranges::{Ranges, RecordOffsetRange};
 pub use stats::ScanStats;
 use uncommitted::Uncommitted;
 
@@ -197,6 +197,13 @@ impl Scan {
         }
         if self.cursor.overlap(batch).is_some() {
             return Ok(None);
+        }
+        if self.filter.is_cut_by_time(header) {
+            let Some(walk) = self.cursor.walk.as_mut().filter(|_| header.count == Some(1)) else {
+                return Ok(header.count.filter(|count| *count == 0));
+            };
+            let timestamp = Records::only_timestamp(header, walk.bytes(batch)?);
+            return Ok(timestamp.and_then(|timestamp| self.filter.count_of_one(header, timestamp)));
         }
         let count = self.filter.count_in_header(header);
         let is_counted = count.is_some_and(|count| count > 0);

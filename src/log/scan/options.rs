@@ -1,6 +1,6 @@
 //! The options and the steps of a scan.
 
-use super::{DamagedRange, Ranges};
+use super::{DamagedRange, Ranges, RecordOffsetRange};
 use crate::segment::Batch;
 use crate::types::IsolationLevel;
 
@@ -21,6 +21,8 @@ pub enum OnDamage {
 pub struct ScanOptions {
     /// Which records.
     pub ranges: Ranges,
+    /// Of these, which by their own offsets.
+    pub record_offsets: RecordOffsetRange,
     /// Which transactions.
     pub isolation_level: IsolationLevel,
     /// Whether control records are returned too.
@@ -52,6 +54,7 @@ impl Default for ScanOptions {
     fn default() -> Self {
         Self {
             ranges: Ranges::default(),
+            record_offsets: RecordOffsetRange::default(),
             isolation_level: IsolationLevel::default(),
             include_control: false,
             on_damage: OnDamage::default(),

@@ -19,6 +19,29 @@ pub struct Ranges {
     pub end_time: Option<i64>,
 }
 
+/// A half-open range of the offsets of records; the default has all. A record above the last offset of its batch is in it by its own
+/// offset, unlike in [`Ranges`], which determine what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordOffsetRange {
+    /// Inclusive.
+    pub start: i64,
+    /// Exclusive.
+    pub end: i64,
+}
+
+impl Default for RecordOffsetRange {
+    fn default() -> Self {
+        Self { start: i64::MIN, end: i64::MAX }
+    }
+}
+
+impl RecordOffsetRange {
+    #[inline]
+    pub(super) fn contains(self, offset: i64) -> bool {
+        (self.start..self.end).contains(&offset)
+    }
+}
+
 impl Ranges {
     /// The intersection of two ranges.
     #[must_use]

@@ -306,6 +306,14 @@ def test_a_search_without_a_match_reports_where_it_is(tmp_path: Path) -> None:
     assert len(blocks) >= 3
 
 
+def test_two_directories_of_a_partition_are_named(command: Command, tmp_path: Path) -> None:
+    names = ["data/a-0", "data/a-0.5f1e0f5c8d6b4a0f9d1b2c3d4e5f6071-future", "other/a-0"]
+    paths = [write_partition(tmp_path / name, [(0, [batch(0, [Rec()])])]) for name in names]
+    folders = f"{tmp_path / 'data'} and in {tmp_path / 'other'}"
+    assert f"a-0 is in {folders}: both are read" in command("count", paths[0], paths[2])[2]
+    assert f"a-0 is in {paths[0]} and {paths[1]}: both are read" in command("count", *paths[:2])[2]
+
+
 def test_the_scan_of_several_logs_is_not_pickled() -> None:
     import pickle
 

@@ -24,9 +24,12 @@ def written(path: Path, raw: bytes) -> cw.Log:
     return cw.Log(path)
 
 
-def wrapper(magic: int, inner: int, attributes: int = 0) -> bytes:
-    entries = b"".join(message(n, b"v", magic=inner, timestamp=NOW + n) for n in range(3))
-    return message(2, gzip.compress(entries, mtime=0), magic=magic, attributes=1 | attributes, timestamp=LATE)
+def wrapper(magic: int, inner: int, attributes: int = 0, first: int = 0) -> bytes:
+    # in a wrapper of v1 the offsets are relative
+    base = 0 if magic else first
+    entries = b"".join(message(base + n, b"v", magic=inner, timestamp=NOW + n) for n in range(3))
+    packed = gzip.compress(entries, mtime=0)
+    return message(first + 2, packed, magic=magic, attributes=1 | attributes, timestamp=LATE)
 
 
 # what `DeepRecordsIterator` of Kafka 4.3 returns; tests/python/interop/test_odd_files.py asks it
@@ -43,13 +46,21 @@ def wrapper(magic: int, inner: int, attributes: int = 0) -> bytes:
         ((1, 1), APPEND_TIME, [LATE, LATE, LATE]),
     ],
 )
-@pytest.mark.parametrize("follows", [b"", message(3, b"v", magic=1, timestamp=NOW + 1)], ids=["alone", "followed"])
+@pytest.mark.parametrize("place", ["alone", "followed", "preceded"])
 def test_entries_of_a_wrapper_have_the_times_of_their_format(
-    tmp_path: Path, formats: tuple[int, int], attributes: int, times: list[int] | None, follows: bytes
+    tmp_path: Path, formats: tuple[int, int], attributes: int, times: list[int] | None, place: str
 ) -> None:
     path = tmp_path / "old-0"
-    log = written(path, wrapper(*formats, attributes) + follows)
-    expected = [*(times or [-1] * 3), *([NOW + 1] if follows else [])]
+    expected = times or [-1] * 3
+    if place == "preceded":
+        # the cleaner of a broker whose topic was set back to v0 left such segments
+        log = written(path, message(0, b"v", magic=1, timestamp=NOW) + wrapper(*formats, attributes, first=1))
+        expected = [NOW, *expected]
+    elif place == "followed":
+        log = written(path, wrapper(*formats, attributes) + message(3, b"v", magic=1, timestamp=NOW + 1))
+        expected = [*expected, NOW + 1]
+    else:
+        log = written(path, wrapper(*formats, attributes))
     assert [record.timestamp for record in log.records()] == expected
     column = log.scan(columns=["timestamp"]).to_arrow()["timestamp"].cast("int64").to_pylist()
     assert [-1 if time is None else time for time in column] == expected
@@ -65,6 +76,7 @@ def test_entries_of_a_wrapper_have_the_times_of_their_format(
         assert [record.offset for record in log.records(**limits)] == wanted, limits
         assert log.scan(columns=["offset"], **limits).to_arrow()["offset"].to_pylist() == wanted, limits
         assert log.scan(**limits).count() == len(wanted), limits
+        assert [record.offset for record in log.records(last=2, **limits)] == wanted[-2:], limits
         splits = log.plan(10, **limits)
         assert sum(log.scan(split=split).count() for split in splits) == len(wanted) if splits else not wanted
     counted = cordwood("count", path, "--by", "day")

@@ -157,13 +157,16 @@ def test_damage_of_an_export_is_not_imported(spark: Any, root: Path) -> None:
     write_partition(root / "given" / "orders-0", [(0, [bytes(one) for one in built])])
     done = jobs.export(spark, root / "given", root / "out", mode="PERMISSIVE")
     assert done.rows == 9
-    jobs.import_parquet(spark, root / "out", root / "data", dry_run=False)
+    seen: list[Any] = []
+    result = jobs.import_parquet(spark, root / "out", root / "data", dry_run=False, progress=seen.append)
+    assert (result.rows, result.damage_rows, seen[-1].rows) == (8, 1, 8)
     raw = (root / "data" / "orders-0" / name(0)).read_bytes()
     assert [record for _, _, record in read_records(raw)] == 2 * RECORDS
     # a column of this name that means something else is only ignored
     (root / "other").mkdir()
     pq.write_table(pa.table({"value": ["a", "b"], "_error": [None, "none"]}), root / "other" / "1.parquet")
-    jobs.import_parquet(spark, root / "other", root / "data", topic="others", dry_run=False)
+    result = jobs.import_parquet(spark, root / "other", root / "data", topic="others", dry_run=False)
+    assert (result.rows, result.damage_rows) == (2, 0)
     assert texts(root / "data" / "others-0") == ["a", "b"]
 
 

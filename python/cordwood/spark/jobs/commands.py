@@ -311,6 +311,8 @@ def import_(  # noqa: PLR0913, PLR0917
         print_json(asdict(done))
         return
     what = f"{several(done.rows, 'row')} of {several(done.files, 'file')}, {bytes_in_words(done.size)}"
+    if done.damage_rows:
+        what += f", {several(done.damage_rows, 'row')} for damage left out"
     how = f"{several(done.steps, 'step')}, {done.skipped} from before; columns {', '.join(done.columns)}"
     if done.ignored:
         how += f" (ignored: {', '.join(done.ignored)})"

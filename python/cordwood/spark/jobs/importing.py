@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyarrow import ArrowInvalid, parquet
+from pyarrow.types import is_struct
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
-from pyspark.sql.types import DataType, StructType
+from pyspark.sql.types import StructType
 
 from cordwood import Log, LogWriter
 from cordwood._core import _is_topic, _local_path
@@ -42,7 +43,10 @@ class Import:
     """The data directory."""
 
     rows: int
-    """Rows of all files."""
+    """Rows of all files that become records: all but those for damage."""
+
+    damage_rows: int
+    """Rows for damage, of an export with `mode=PERMISSIVE`. They are left out."""
 
     files: int
     """Parquet files."""
@@ -71,6 +75,11 @@ class _Input:
     path: str
     size: int
     rows: int
+    damage_rows: int
+
+    @property
+    def records(self) -> int:
+        return self.rows - self.damage_rows
 
 
 def import_parquet(  # noqa: PLR0913  (options, by name)
@@ -120,7 +129,8 @@ def import_parquet(  # noqa: PLR0913  (options, by name)
     used = [column for column in frame.columns if column in COLUMNS]
     result = Import(
         checked.root,
-        sum(one.rows for one in inputs),
+        sum(one.records for one in inputs),
+        sum(one.damage_rows for one in inputs),
         len(inputs),
         sum(one.size for one in inputs),
         len(steps),
@@ -182,10 +192,20 @@ def _inputs(roots: Iterable[str]) -> list[_Input]:
 
 def _input(path: Path) -> _Input:
     try:
-        return _Input(str(path), path.stat().st_size, parquet.read_metadata(path).num_rows)
+        with parquet.ParquetFile(path) as file:
+            return _Input(str(path), path.stat().st_size, file.metadata.num_rows, _damage_rows(file))
     except ArrowInvalid as error:
         message = f"{path} is not a complete Parquet file ({error}): move it away, or give the other files"
         raise ImportRowsError(message, code="import_file", file=str(path)) from error
+
+
+def _damage_rows(file: parquet.ParquetFile) -> int:
+    kinds = {field.name: field.type for field in file.schema_arrow}
+    kind = kinds.get(_DAMAGE)
+    if kind is None or not is_struct(kind) or not _is_of_damage(field.name for field in kind):
+        return 0
+    column = file.read([_DAMAGE]).column(_DAMAGE)
+    return len(column) - int(column.null_count)
 
 
 def _frame(
@@ -199,14 +219,15 @@ def _frame(
     # directories have values of inferred types: a topic may look like a number
     if "topic" in frame.columns:
         frame = frame.withColumn("topic", F.col("topic").cast("string"))
-    if _DAMAGE in frame.columns and _is_of_damage(frame.schema[_DAMAGE].dataType):
+    kind = frame.schema[_DAMAGE].dataType if _DAMAGE in frame.columns else None
+    if isinstance(kind, StructType) and _is_of_damage(kind.fieldNames()):
         frame = frame.where(F.col(_DAMAGE).isNull())
     return frame.withColumns({name: F.expr(expression) for name, expression in (columns or {}).items()})
 
 
-def _is_of_damage(kind: DataType) -> bool:
-    """Whether a column describes damage, as that of an export does, and is no other column of this name."""
-    return isinstance(kind, StructType) and {"file", "startPosition", "endPosition"} <= set(kind.fieldNames())
+def _is_of_damage(fields: Iterable[str]) -> bool:
+    """Whether a column with these fields describes damage, as that of an export does, and is no other of this name."""
+    return {"file", "startPosition", "endPosition"} <= set(fields)
 
 
 def _order(frame: DataFrame) -> list[str]:
@@ -265,7 +286,7 @@ def _reports(
 ) -> Callable[[int], None]:
     start = time.monotonic()
     sizes = [sum(one.size for one in step) for step in steps]
-    rows = [sum(one.rows for one in step) for step in steps]
+    rows = [sum(one.records for one in step) for step in steps]
 
     def report(done: int) -> None:
         here = sum(sizes[skipped:done])
