@@ -13,12 +13,11 @@ mod directory;
 mod file;
 mod listing;
 mod lock;
-#[cfg(feature = "crash-disk")]
+#[doc(hidden)]
 pub mod mem;
 pub mod names;
 mod os;
 mod prefetch;
-pub mod seeded_bugs;
 mod staged;
 #[cfg(feature = "python")]
 pub(crate) mod watch;
@@ -93,7 +92,6 @@ trait Folder: Debug + Send + Sync {
         None
     }
     /// Its in-memory disk and its number there; `None` for a directory of the system.
-    #[cfg(feature = "crash-disk")]
     fn in_memory(&self) -> Option<(&mem::MemoryDisk, usize)> {
         None
     }

@@ -19,7 +19,6 @@ use super::checksummed_text;
 use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::crc;
 
 /// The name of the file.
@@ -62,7 +61,6 @@ impl CleanMarker {
         let Some(text) = directory.read_small(CLEAN, MAX_BYTES)? else { return Ok(None) };
         let mut fields = match checksummed_text::read(&text) {
             Ok(fields) => fields,
-            Err(_) if seeded_bugs::is(SeededBug::CleanMarkerByExistence) => BTreeMap::new(),
             Err(_) => return Ok(None),
         };
         let log_end_offset = fields.remove(LOG_END_OFFSET).unwrap_or(-1);

@@ -9,7 +9,6 @@ use super::producer::upgrade;
 use super::sessions::Holder;
 use super::{Appended, Appender, LogWriter, Shared, Unflushed};
 use crate::error::{Error, Result};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::NewRecord;
 use crate::record::control::ControlType;
 use crate::state::positions;
@@ -262,9 +261,6 @@ impl Ended {
 
     /// Waits as the flush mode requires.
     pub(crate) fn acknowledge(self) -> Result<Appended> {
-        if seeded_bugs::is(SeededBug::CommitAcknowledgedBeforeSync) {
-            return Ok(Appended { durable: true, ..self.appended });
-        }
         self.shared.acknowledge(self.appended, self.truncations)
     }
 }
@@ -272,7 +268,7 @@ impl Ended {
 impl Partition {
     fn begin_transaction(&mut self, transactional_id: &str) -> Result<Holder> {
         if let Some(producer_id) = self.known_id(IdOwner::Transaction, transactional_id)? {
-            if self.is_transaction_open(producer_id) && !seeded_bugs::is(SeededBug::OpenTransactionLeft) {
+            if self.is_transaction_open(producer_id) {
                 self.abort_open(producer_id)?;
             } else if self.sessions.is_in_use(producer_id) {
                 self.set_epoch(producer_id, next_epoch(self.epoch_of(producer_id)));

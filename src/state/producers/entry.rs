@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::control::EndMarker;
 use crate::record::{BatchHeader, sequence_after};
 
@@ -175,8 +174,7 @@ impl ProducerEntry {
     }
 
     fn push(&mut self, batch: SequenceRange) {
-        if self.batches.len() == MAX_BATCHES - usize::from(seeded_bugs::is(SeededBug::FourBatchesRemembered))
-        {
+        if self.batches.len() == MAX_BATCHES {
             self.batches.remove(0);
         }
         self.batches.push(batch);
