@@ -13,7 +13,8 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO := cargo
-FEATURES := plan,inspect
+# those of the core in every command, so that it is compiled once for all
+FEATURES := binding
 RUST_TESTS := $(CARGO) test --locked --features $(FEATURES)
 JAR := python/cordwood/spark/jars/cordwood-spark.jar
 # the assertions of the Python tests are compiled once, not by every process that collects tests
@@ -41,7 +42,7 @@ demo: release $(if $(shell command -v mvn && command -v javac),$(JAR)) ## run th
 M ?= $(shell git diff --name-only HEAD -- src tests/rust | sed -nE 's,^(src|tests/rust)/([a-z_]+)[/.].*,\2,p' | sort -u)
 check: $(VENV)/.tools ## after each edit: format, clippy, ruff, mypy, the tests of the changed modules (or `make check M=segment`)
 	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --lib --features $(FEATURES) -- -D warnings
+	$(CARGO) clippy --locked --workspace --lib --features $(FEATURES) -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -60,9 +61,9 @@ test-rest: interop java oldest-spark demo ## the tests outside `test`: Kafka, th
 
 lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and a comparison of the stub with the built module
 	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --lib --tests --bench '*' --all-features -- -D warnings
+	$(CARGO) clippy --locked --workspace --lib --tests --bench '*' --features $(FEATURES) -- -D warnings
 	$(CARGO) clippy --locked --lib --no-default-features -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --all-features
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --features $(FEATURES)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -88,14 +89,13 @@ interop: prerequisites release ## the longest Python tests, and those that compa
 wheel: $(VENV)/.tools dist-jar ## an abi3 wheel in dist/, with the data source in Java (Maven)
 	$(BIN)/maturin build --locked --out dist
 
-# The extension module is a file of the same name with other features: cargo links it again for the next build of it.
 jar: $(JAR) ## the Spark data source in Java, with the native library inside (a JDK, Maven)
 
 JAR_PROFILE := release
-$(JAR): Cargo.toml Cargo.lock $(shell find src -name '*.rs') $(shell find src/jvm -type f)
-	$(CARGO) rustc --locked --profile $(JAR_PROFILE) --features jvm --lib --crate-type cdylib -- -C strip=symbols
+$(JAR): Cargo.toml Cargo.lock src/jvm/Cargo.toml $(shell find src -name '*.rs') $(shell find src/jvm -type f)
+	$(CARGO) rustc --locked --package cordwood-jvm --profile $(JAR_PROFILE) --lib -- -C strip=symbols
 	mvn -B -q -Dstyle.color=never -f src/jvm/pom.xml package \
-		-Dcordwood.library=$(abspath $(TARGET))/$(JAR_PROFILE)/libcordwood.so
+		-Dcordwood.library=$(abspath $(TARGET))/$(JAR_PROFILE)/libcordwood_jvm.so
 	@mkdir -p $(@D)
 	mv target/jvm/maven/cordwood-spark.jar $@
 
@@ -132,7 +132,7 @@ $(VENV)/.tools: requirements-dev.txt
 # fast to compile and has all assertions; rigs and tests with Kafka use an optimised one; benches measure that of the wheels. Each
 # build replaces the others.
 STUBS := python/cordwood/_core.pyi $(wildcard python/cordwood/_stubs/*.pyi)
-SOURCES := $(VENV)/.tools pyproject.toml Cargo.toml Cargo.lock build.rs $(STUBS) $(shell find src -name '*.rs')
+SOURCES := $(VENV)/.tools pyproject.toml Cargo.toml Cargo.lock src/python/Cargo.toml $(STUBS) $(shell find src -name '*.rs')
 DEVELOP := VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked
 
 BUILDS := $(addprefix $(VENV)/,.extension .release .dist)

@@ -34,7 +34,7 @@ README = ROOT / "README.md"
 CARGO = [os.environ.get("CARGO", "cargo"), "test", "--locked"]
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout", "0"]
 # the same features as in `make rust`, so that nothing is built twice
-BUILT = ["--features", "plan,inspect"]
+BUILT = ["--features", "binding"]
 # optimised, because the rigs open millions of logs
 OPTIMISED = ["--profile", "crash"]
 PROMISE = re.compile(r"(?P<start><!-- guarantees: .*?-->\n)(?P<text>.*?)(?P<end><!-- end of guarantees -->)", re.DOTALL)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PATCHES = sorted((ROOT / "tests" / "seeded").glob("*.patch"))
 TARGET = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
 # what the crash tests need
-COPIED = ["Cargo.toml", "Cargo.lock", "build.rs", "benches", "src", "tests/rust", "tests/seeded"]
+COPIED = ["Cargo.toml", "Cargo.lock", "benches", "src", "tests/rust", "tests/seeded"]
 OUTSIDE = "/dev/null"
 
 

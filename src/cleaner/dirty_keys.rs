@@ -117,10 +117,8 @@ impl DirtyKeys {
                 return Ok(false);
             }
             let before = map.put_hashed(hash, offset)?;
-            if let Some(before) = before {
-                if let Some(replaced) = replaced {
-                    replaced.add(before);
-                }
+            if let (Some(before), Some(replaced)) = (before, &mut *replaced) {
+                replaced.add(before);
             }
             *latest_offset = offset;
         }

@@ -19,8 +19,9 @@ pub mod names;
 mod os;
 mod prefetch;
 mod staged;
-#[cfg(feature = "python")]
-pub(crate) mod watch;
+#[cfg(feature = "binding")]
+#[doc(hidden)]
+pub mod watch;
 mod writable;
 
 use std::fmt::Debug;
@@ -35,7 +36,9 @@ pub use directory::Directory;
 pub(crate) use file::are_zero;
 pub use file::{FileBytes, FileIdentity, SystemFile};
 pub use listing::SegmentFile;
-pub(crate) use lock::{DATA_DIRECTORY_LOCK, META_PROPERTIES, forks, forks_now, is_data_directory};
+#[doc(hidden)]
+pub use lock::forks;
+pub(crate) use lock::{DATA_DIRECTORY_LOCK, META_PROPERTIES, forks_now, is_data_directory};
 pub use lock::{Lock, PartitionLocks};
 pub(crate) use os::{is_out_of_descriptors, max_open_files};
 pub(crate) use prefetch::prefetch;

@@ -208,8 +208,9 @@ impl Transaction {
     }
 
     /// Begins it again if it has no records, and another one of the same transactional id has begun since, which is fenced then.
-    #[cfg(feature = "python")]
-    pub(crate) fn renew(&mut self) -> Result<()> {
+    #[cfg(feature = "binding")]
+    #[doc(hidden)]
+    pub fn renew(&mut self) -> Result<()> {
         let (shared, holder) = self.open()?;
         let is_fenced = shared.enter()?.check_holder(holder).is_err();
         if is_fenced && self.written.is_none() {
@@ -228,7 +229,8 @@ impl Transaction {
     }
 
     /// Writes the marker, and does not wait for the disk.
-    pub(crate) fn write_end(&mut self, control_type: ControlType) -> Result<Ended> {
+    #[doc(hidden)]
+    pub fn write_end(&mut self, control_type: ControlType) -> Result<Ended> {
         let (shared, holder) = self.open()?;
         let (appended, truncations) = {
             let mut partition = shared.enter()?;
@@ -246,7 +248,8 @@ impl Transaction {
 
 /// The end of a transaction, before it is acknowledged.
 #[must_use]
-pub(crate) struct Ended {
+#[derive(Debug)]
+pub struct Ended {
     shared: Arc<Shared>,
     appended: Appended,
     truncations: u64,
@@ -254,13 +257,13 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// Leaves the wait for the disk to the caller.
-    #[cfg(feature = "python")]
-    pub(crate) fn unflushed(self) -> Unflushed {
+    #[cfg(feature = "binding")]
+    pub fn unflushed(self) -> Unflushed {
         Unflushed::acknowledged_by_mode(self.shared, self.appended, self.truncations)
     }
 
     /// Waits as the flush mode requires.
-    pub(crate) fn acknowledge(self) -> Result<Appended> {
+    pub fn acknowledge(self) -> Result<Appended> {
         self.shared.acknowledge(self.appended, self.truncations)
     }
 }

@@ -12,7 +12,7 @@ const MAX_BATCHES: usize = 5;
 ///
 /// *Source*: `BatchMetadata`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct SequenceRange {
     /// The sequence of its last offset; −1 if it has none.
     pub last_sequence: i32,
@@ -49,7 +49,7 @@ impl SequenceRange {
 ///
 /// *Source*: `ProducerStateEntry`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct ProducerEntry {
     /// The producer's id.
     pub producer_id: i64,
