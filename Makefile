@@ -13,9 +13,9 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO := cargo
-# those of the core in every command, so that it is compiled once for all
-FEATURES := binding
-RUST_TESTS := $(CARGO) test --locked --features $(FEATURES)
+# Every command builds the core for its binding: with one set of features, of its dependencies too, it is compiled once for all.
+CORE := --package cordwood --package cordwood-python
+RUST_TESTS := $(CARGO) test --locked $(CORE)
 JAR := python/cordwood/spark/jars/cordwood-spark.jar
 # the assertions of the Python tests are compiled once, not by every process that collects tests
 unexport PYTHONDONTWRITEBYTECODE
@@ -42,7 +42,7 @@ demo: release $(if $(shell command -v mvn && command -v javac),$(JAR)) ## run th
 M ?= $(shell git diff --name-only HEAD -- src tests/rust | sed -nE 's,^(src|tests/rust)/([a-z_]+)[/.].*,\2,p' | sort -u)
 check: $(VENV)/.tools ## after each edit: format, clippy, ruff, mypy, the tests of the changed modules (or `make check M=segment`)
 	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --workspace --lib --features $(FEATURES) -- -D warnings
+	$(CARGO) clippy --locked --workspace --lib -- -D warnings
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -61,9 +61,9 @@ test-rest: interop java oldest-spark demo ## the tests outside `test`: Kafka, th
 
 lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and a comparison of the stub with the built module
 	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --workspace --lib --tests --bench '*' --features $(FEATURES) -- -D warnings
-	$(CARGO) clippy --locked --lib --no-default-features -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --features $(FEATURES)
+	$(CARGO) clippy --locked --workspace --lib --tests --bench '*' -- -D warnings
+	$(CARGO) clippy --locked --package cordwood --lib --no-default-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps $(CORE)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -71,7 +71,6 @@ lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and a comparison of the
 
 rust: ## Rust tests and doc examples; the layer check is one of them
 	$(RUST_TESTS)
-	$(CARGO) test --locked --features arrow --test costs
 
 # Compiles the Rust tests while pip installs the tools: on a bare machine each of them leaves a core idle. $(TOOLS) is a variable,
 # because `make -n` executes a recipe line in which it finds $$(MAKE).
@@ -93,7 +92,7 @@ jar: $(JAR) ## the Spark data source in Java, with the native library inside (a 
 
 JAR_PROFILE := release
 $(JAR): Cargo.toml Cargo.lock src/jvm/Cargo.toml $(shell find src -name '*.rs') $(shell find src/jvm -type f)
-	$(CARGO) rustc --locked --package cordwood-jvm --profile $(JAR_PROFILE) --lib -- -C strip=symbols
+	$(CARGO) build --locked --package cordwood-jvm $(CORE) --profile $(JAR_PROFILE) --lib
 	mvn -B -q -Dstyle.color=never -f src/jvm/pom.xml package \
 		-Dcordwood.library=$(abspath $(TARGET))/$(JAR_PROFILE)/libcordwood_jvm.so
 	@mkdir -p $(@D)

@@ -33,10 +33,10 @@ ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 CARGO = [os.environ.get("CARGO", "cargo"), "test", "--locked"]
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout", "0"]
-# the same features as in `make rust`, so that nothing is built twice
-BUILT = ["--features", "binding"]
+# as in the Makefile, so that nothing is built twice
+BUILT = ["--package", "cordwood", "--package", "cordwood-python"]
 # optimised, because the rigs open millions of logs
-OPTIMISED = ["--profile", "crash"]
+OPTIMISED = [*BUILT, "--profile", "crash"]
 PROMISE = re.compile(r"(?P<start><!-- guarantees: .*?-->\n)(?P<text>.*?)(?P<end><!-- end of guarantees -->)", re.DOTALL)
 FIGURES = re.compile(r"(?P<start><!-- figures: .*?-->\n)(?P<text>.*?)(?P<end><!-- end of figures -->)", re.DOTALL)
 

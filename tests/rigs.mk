@@ -31,7 +31,7 @@ exhaustive: ## every combination of which `make rust` tries a part, such as ever
 	CORDWOOD_EXHAUSTIVE=1 $(RUST_TESTS) --profile crash --test rust --test inspect
 
 verify-flips: ## every one-bit flip of a segment of 1 MiB (whole batches: 8,364,664 bits), through the verifier
-	$(CARGO) test --locked --release --features $(FEATURES) --test inspect every_flip -- --ignored --nocapture
+	$(RUST_TESTS) --release --test inspect every_flip -- --ignored --nocapture
 
 repair-crashes: ## repairs that lose any set of changes at any step, and many mutated logs; ten minutes
 	$(RUST_TESTS) --profile crash --test inspect repair:: -- --ignored
