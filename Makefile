@@ -46,7 +46,7 @@ check: $(VENV)/.tools ## after each edit: format, clippy, ruff, mypy, the tests 
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(if $(M),CARGO_PROFILE_DEV_OPT_LEVEL=0 $(RUST_TESTS) --lib --test rust -- $(addsuffix ::,$(M)))
+	$(if $(M),CARGO_PROFILE_DEV_OPT_LEVEL=0 $(RUST_TESTS) --tests -- $(addsuffix ::,$(M)))
 
 test: prerequisites compiled lint rust python ## before each commit: lints, Rust, Python, Spark, a short crash search; minutes
 	@echo "make test: all of it passed"
