@@ -37,14 +37,10 @@ pub mod fs;
 pub mod index;
 #[cfg(feature = "inspect")]
 pub mod inspect;
-#[cfg(feature = "jvm")]
-mod jvm;
 pub mod log;
 mod loom_shim;
 #[cfg(feature = "plan")]
 pub mod plan;
-#[cfg(feature = "python")]
-mod python;
 pub mod record;
 pub mod segment;
 pub mod state;

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use crate::error::{Error, Result};
 
-#[cfg(feature = "python")]
+#[cfg(feature = "binding")]
 pub(crate) mod paths;
 
 /// The largest number of threads of one call: more are reduced to it.
@@ -45,7 +45,7 @@ impl TimestampType {
 /// A timestamp (ms since the epoch, −1 = none) and the offset it belongs to.
 /// Kafka: `FileRecords.TimestampAndOffset`, `TimestampOffset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct TimestampOffset {
     /// Milliseconds since the epoch; −1 = none.
     pub timestamp: i64,
@@ -55,7 +55,7 @@ pub struct TimestampOffset {
 
 /// An offset and a position in its segment's `.log`. Kafka: `OffsetPosition`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct OffsetPosition {
     /// Logical offset, absolute.
     pub offset: i64,
@@ -65,7 +65,7 @@ pub struct OffsetPosition {
 
 /// The location of the batch that contains an offset. Kafka: `FileRecords.LogOffsetPosition`, from `LogSegment.translateOffset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct Location {
     /// The segment's base offset.
     pub segment_base_offset: i64,
@@ -147,18 +147,19 @@ impl Default for Interrupt {
 /// A unit of time in which a number is a time of these decades, although it is not one in milliseconds.
 #[cfg(feature = "arrow")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OtherUnit {
+#[doc(hidden)]
+pub struct OtherUnit {
     /// The plural of the unit's name.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// The time that the number is in this unit, ms since the epoch, rounded down.
-    pub(crate) milliseconds: i64,
+    pub milliseconds: i64,
 }
 
 #[cfg(feature = "arrow")]
 impl OtherUnit {
     /// The unit that a number of milliseconds since the epoch was probably meant in; `None` if it may be milliseconds, or no time in any unit:
     /// 0 and small numbers, negative ones, and the largest, as in "to the end".
-    pub(crate) fn of(number: i64) -> Option<Self> {
+    pub fn of(number: i64) -> Option<Self> {
         // 1980 to 2100, ms. In two units no number is within it.
         const PLAUSIBLE: std::ops::Range<i64> = 315_532_800_000..4_102_444_800_000;
         let units = [
@@ -174,7 +175,7 @@ impl OtherUnit {
     ///
     /// # Errors
     /// [`Error::Config`].
-    pub(crate) fn check(argument: impl Display, number: i64) -> Result<i64> {
+    pub fn check(argument: impl Display, number: i64) -> Result<i64> {
         let Some(Self { name, milliseconds }) = Self::of(number) else { return Ok(number) };
         let expected =
             "milliseconds since the epoch, or a time with a unit, such as a datetime or \"1700000012s\"";
@@ -185,7 +186,8 @@ impl OtherUnit {
 
 /// Offsets as every message writes them: `offset 5`, `offsets 5 to 9` with the last one, `offset 5 and after` if the end, exclusive, is not
 /// known, `no offset` if there is none.
-pub(crate) fn offsets_in_words(start: i64, end: Option<i64>) -> String {
+#[doc(hidden)]
+pub fn offsets_in_words(start: i64, end: Option<i64>) -> String {
     match end.map(|end| end.saturating_sub(1)) {
         None => format!("offset {start} and after"),
         Some(last) if last < start => "no offset".to_owned(),

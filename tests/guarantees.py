@@ -28,14 +28,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import seeded_bugs
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "pages" / "guarantees.md"
 CARGO = [os.environ.get("CARGO", "cargo"), "test", "--locked"]
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout", "0"]
-# the same features as in `make rust`, so that nothing is built twice
-BUILT = ["--features", "plan,inspect,crash-disk"]
+# as in the Makefile, so that nothing is built twice
+BUILT = ["--package", "cordwood", "--package", "cordwood-python"]
 # optimised, because the rigs open millions of logs
-OPTIMISED = ["--profile", "crash", "--features", "crash-disk"]
+OPTIMISED = [*BUILT, "--profile", "crash"]
 PROMISE = re.compile(r"(?P<start><!-- guarantees: .*?-->\n)(?P<text>.*?)(?P<end><!-- end of guarantees -->)", re.DOTALL)
 FIGURES = re.compile(r"(?P<start><!-- figures: .*?-->\n)(?P<text>.*?)(?P<end><!-- end of figures -->)", re.DOTALL)
 
@@ -54,6 +56,7 @@ class Rig:
     at_least: dict[str, int] = field(default_factory=dict)
     exactly: dict[str, int] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    seeded: bool = False  # whether it runs in the copy of the tree with the seeded bugs
 
     def check(self, figures: dict[str, int]) -> list[str]:
         """The figures that miss their floors."""
@@ -110,10 +113,10 @@ def is_available(needed: str) -> bool:
     return os.geteuid() == 0 if needed == "root" else shutil.which(needed) is not None
 
 
-def output_of(command: list[str], environment: dict[str, str] | None = None) -> str:
+def output_of(command: list[str], environment: dict[str, str] | None = None, folder: Path = ROOT) -> str:
     """The output of a command, which must succeed."""
     done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, text=True, check=False
+        command, cwd=folder, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, text=True, check=False
     )
     if done.returncode:
         sys.stdout.write(done.stdout)
@@ -209,7 +212,9 @@ def run_rig(rig: Rig, tests: Tests) -> dict[str, int]:
         else:
             exact = ["--exact"] if tests.find(rig.run) else []
             command = [*CARGO, *OPTIMISED, "--test", kind, "--", "--include-ignored", "--nocapture", *exact, name]
-            output = output_of(command, rig.environment)
+            target = {"CARGO_TARGET_DIR": str(seeded_bugs.TARGET)}
+            folder = seeded_bugs.copy() if rig.seeded else ROOT
+            output = output_of(command, target | rig.environment, folder)
             passed = sum(map(int, re.findall(r"^test result: ok\. (\d+) passed", output, re.MULTILINE)))
     for line in re.findall(r'\{"rig": .*?\}', output):
         for key, value in json.loads(line).items():

@@ -11,7 +11,10 @@ use crate::writer::{Appended, Appender};
 /// Appends the rows of a stream; each record batch is in the log before the next one is read, and stays there if a later one fails.
 /// Without a row, the result has the offset of the next record as `first_offset`. `clock`: returns the timestamp of a row if there
 /// is no timestamp column, ms.
-pub(crate) fn append_stream(
+///
+/// # Errors
+/// As [`Appender::append_many`]; [`Error::Config`] if the columns are not those of records, or the stream cannot be read.
+pub fn append_stream(
     appender: &Appender,
     stream: &mut impl RecordBatchReader,
     clock: fn() -> i64,
@@ -33,6 +36,6 @@ pub(crate) fn append_stream(
 }
 
 /// The error of a stream that cannot be read.
-pub(crate) fn unreadable(error: &ArrowError) -> Error {
+pub fn unreadable(error: &ArrowError) -> Error {
     Error::config("table", "a stream of record batches that can be read to its end", error.to_string())
 }

@@ -10,7 +10,8 @@ use crate::log::Log;
 use crate::types::{Location, TimestampOffset};
 
 /// The columns of `locate_many`.
-pub(crate) struct Located {
+#[derive(Debug)]
+pub struct Located {
     /// The rows without a result.
     missing: Vec<usize>,
     segment_base_offset: Vec<i64>,
@@ -20,7 +21,11 @@ pub(crate) struct Located {
 }
 
 impl Located {
-    pub(crate) fn read(log: &Log, offsets: &[i64]) -> Result<Self> {
+    /// Looks up offsets.
+    ///
+    /// # Errors
+    /// As [`Log::locate_many`].
+    pub fn read(log: &Log, offsets: &[i64]) -> Result<Self> {
         let rows = offsets.len();
         let mut located = Self {
             missing: Vec::new(),
@@ -45,7 +50,11 @@ impl Located {
         Ok(located)
     }
 
-    pub(crate) fn into_batch(self) -> Result<RecordBatch> {
+    /// The columns as one batch, with a null in each row without a result.
+    ///
+    /// # Errors
+    /// [`Error::Config`], which does not happen: the columns have one length.
+    pub fn into_batch(self) -> Result<RecordBatch> {
         let nulls = nulls(&self.missing, self.segment_base_offset.len());
         let long = |values: Vec<i64>| Arc::new(Int64Array::new(values.into(), nulls.clone())) as ArrayRef;
         batch([
@@ -58,7 +67,8 @@ impl Located {
 }
 
 /// The columns of `offsets_for_times`.
-pub(crate) struct Timed {
+#[derive(Debug)]
+pub struct Timed {
     /// The rows without a result.
     missing: Vec<usize>,
     timestamp: Vec<i64>,
@@ -66,7 +76,11 @@ pub(crate) struct Timed {
 }
 
 impl Timed {
-    pub(crate) fn read(log: &Log, timestamps: &[i64]) -> Result<Self> {
+    /// Looks up times.
+    ///
+    /// # Errors
+    /// As [`Log::offsets_for_times`].
+    pub fn read(log: &Log, timestamps: &[i64]) -> Result<Self> {
         let rows = timestamps.len();
         let mut timed = Self {
             missing: Vec::new(),
@@ -85,7 +99,11 @@ impl Timed {
         Ok(timed)
     }
 
-    pub(crate) fn into_batch(self) -> Result<RecordBatch> {
+    /// The columns as one batch, with a null in each row without a result.
+    ///
+    /// # Errors
+    /// [`Error::Config`], which does not happen: the columns have one length.
+    pub fn into_batch(self) -> Result<RecordBatch> {
         let nulls = nulls(&self.missing, self.timestamp.len());
         let long = |values: Vec<i64>| Arc::new(Int64Array::new(values.into(), nulls.clone())) as ArrayRef;
         batch([("timestamp", long(self.timestamp)), ("offset", long(self.offset))])

@@ -18,7 +18,7 @@
 //! | `key_size`, `value_size` | int32 | −1 if null |
 //! | `error` | struct of the fields of [`DamagedRange`](crate::log::DamagedRange) | null for records; only with [`OnDamage::Report`](crate::log::OnDamage::Report) |
 
-#[cfg(feature = "python")]
+#[cfg(feature = "binding")]
 mod append;
 mod batches;
 mod byte_type;
@@ -30,18 +30,18 @@ mod damage;
 mod headers;
 mod invalid_text;
 mod last_columns;
-#[cfg(feature = "python")]
+#[cfg(feature = "binding")]
 mod lookups;
 mod new_records;
 mod numbers;
 mod part;
-#[cfg(feature = "python")]
+#[cfg(feature = "binding")]
 mod raw_batches;
 mod reader;
 mod reader_options;
 mod recycled;
 mod running_split;
-#[cfg(any(feature = "python", test))]
+#[cfg(any(feature = "binding", test))]
 mod targets;
 mod valid_views;
 mod validity;
@@ -50,19 +50,23 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
-#[cfg(feature = "python")]
-pub(crate) use append::{append_stream, unreadable};
+#[cfg(feature = "binding")]
+#[doc(hidden)]
+pub use append::{append_stream, unreadable};
 pub use byte_type::ByteType;
 pub use invalid_text::InvalidText;
-#[cfg(feature = "python")]
-pub(crate) use lookups::{Located, Timed};
+#[cfg(feature = "binding")]
+#[doc(hidden)]
+pub use lookups::{Located, Timed};
 pub use new_records::{HeaderPair, NewRecords};
-#[cfg(feature = "python")]
-pub(crate) use raw_batches::decode_cells;
+#[cfg(feature = "binding")]
+#[doc(hidden)]
+pub use raw_batches::decode_cells;
 pub use reader::Reader;
 pub use reader_options::ReaderOptions;
-#[cfg(feature = "python")]
-pub(crate) use targets::{NO_TARGET, NoTargets, read_targets};
+#[cfg(feature = "binding")]
+#[doc(hidden)]
+pub use targets::{NO_TARGET, NoTargets, read_targets};
 
 pub use crate::log::{Column, Progress};
 

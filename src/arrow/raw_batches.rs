@@ -54,11 +54,7 @@ struct Part<'a> {
 ///
 /// # Errors
 /// That of `interrupt`.
-pub(crate) fn decode_cells(
-    cells: &BinaryArray,
-    max_bytes: usize,
-    interrupt: Interrupt,
-) -> Result<RecordBatch> {
+pub fn decode_cells(cells: &BinaryArray, max_bytes: usize, interrupt: Interrupt) -> Result<RecordBatch> {
     let mut columns = Columns::new();
     let mut refusals = Vec::new();
     for cell in cells {

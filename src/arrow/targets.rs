@@ -10,11 +10,11 @@ use arrow_array::{Array, RecordBatchReader, new_empty_array};
 use arrow_schema::{DataType, TimeUnit};
 
 /// A target that has no result: a null, a number outside 64 bits, or a time that is outside 64 bits in ms.
-pub(crate) const NO_TARGET: i64 = -1;
+pub const NO_TARGET: i64 = -1;
 
 /// Why a column has no targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoTargets {
+pub enum NoTargets {
     /// Its timestamps have no time zone.
     NoTimeZone,
     /// It is a struct.
@@ -24,7 +24,10 @@ pub(crate) enum NoTargets {
 }
 
 /// The targets in the first column of a stream. `with_times`: timestamps are targets too.
-pub(crate) fn read_targets(stream: impl RecordBatchReader, with_times: bool) -> Result<Vec<i64>, NoTargets> {
+///
+/// # Errors
+/// [`NoTargets`].
+pub fn read_targets(stream: impl RecordBatchReader, with_times: bool) -> Result<Vec<i64>, NoTargets> {
     let schema = stream.schema();
     let field = schema.fields().first().ok_or(NoTargets::UnsupportedType)?;
     // an extension type gives its integers another meaning

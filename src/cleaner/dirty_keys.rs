@@ -8,7 +8,6 @@ use super::replaced::ReplacedOffsets;
 use super::rounds::{self, Rounds};
 use super::transactions::CleanedTransactions;
 use crate::error::{Malformed, Result};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::log::{KeyHash, OffsetMap};
 use crate::record::{BatchHeader, Records};
 
@@ -68,8 +67,6 @@ impl DirtyKeys {
         let start = range.first_dirty_offset;
         let map = OffsetMap::new(bytes, history.dirty_records)?;
         let replaced = ReplacedOffsets::new(start..range.first_uncleanable_offset, bytes);
-        // with the bug the first offset of a key remains
-        let replaced = replaced.filter(|_| !seeded_bugs::is(SeededBug::FirstRecordKept));
         let mut keys = Self { map, latest_offset: -1, replaced };
         // without those that end before: Kafka takes the records of the producer's next transaction, if that was committed, for aborted
         // ones, and older records of their keys remain after the tombstones
@@ -120,13 +117,8 @@ impl DirtyKeys {
                 return Ok(false);
             }
             let before = map.put_hashed(hash, offset)?;
-            if let Some(before) = before {
-                if let Some(replaced) = replaced {
-                    replaced.add(before);
-                }
-                if seeded_bugs::is(SeededBug::FirstRecordKept) {
-                    map.put_hashed(hash, before)?;
-                }
+            if let (Some(before), Some(replaced)) = (before, &mut *replaced) {
+                replaced.add(before);
             }
             *latest_offset = offset;
         }
@@ -145,10 +137,7 @@ impl DirtyKeys {
         if let Some(is_replaced) = self.replaced.as_ref().and_then(|replaced| replaced.contains(offset)) {
             return !is_replaced;
         }
-        self.map.get(key).is_none_or(|latest| {
-            // with the bug the map has the first offset
-            offset >= latest && !(seeded_bugs::is(SeededBug::FirstRecordKept) && offset > latest)
-        })
+        self.map.get(key).is_none_or(|latest| offset >= latest)
     }
 
     /// Whether an offset is above the last one of the pass: nothing is known of later records.
@@ -201,8 +190,7 @@ impl Reading<'_> {
             self.transactions.add_marker(header, control_type(header, bytes, &mut self.buffer)?);
             return Ok(false);
         }
-        let is_aborted =
-            self.transactions.add_batch(header) && !seeded_bugs::is(SeededBug::AbortedRecordsCount);
+        let is_aborted = self.transactions.add_batch(header);
         if is_aborted {
             self.keys.replaced = None;
         }

@@ -60,7 +60,7 @@ impl Default for CompactionOptions {
 
 /// What a compaction has done, or would do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct Compaction {
     /// Whether a compaction is due. If not, nothing else is done.
     pub state: CompactionState,
@@ -115,7 +115,7 @@ impl Compaction {
 
 /// A segment that a compaction reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct CompactedSegment {
     /// Its base offset.
     pub base_offset: i64,

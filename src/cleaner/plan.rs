@@ -16,7 +16,7 @@ use crate::segment::{Segment, is_relative};
 
 /// Why a log cannot be cleaned beyond an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub enum CleaningBound {
     /// The active segment begins there. It is never cleaned.
     ActiveSegment,
@@ -39,7 +39,7 @@ impl CleaningBound {
 
 /// Whether a compaction is due, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub enum CompactionState {
     /// The dirty ratio is above `min.cleanable.dirty.ratio`.
     Dirty,

@@ -20,17 +20,23 @@ mod value;
 #[cfg(feature = "inspect")]
 pub(crate) use properties::INDEX_INTERVAL;
 pub use properties::PropertySource;
-pub(crate) use properties::{CLEANUP_POLICY, RETENTION_MS};
-#[cfg(feature = "python")]
-pub(crate) use settings::TIMESTAMP_TYPES;
+#[doc(hidden)]
+pub use properties::{CLEANUP_POLICY, RETENTION_MS};
+#[cfg(feature = "binding")]
+#[doc(hidden)]
+pub use settings::TIMESTAMP_TYPES;
 pub use settings::{Setting, Synonym, settings};
 pub use stated::StatedSettings;
-pub(crate) use suggestions::suggestion;
 #[cfg(feature = "plan")]
-pub(crate) use suggestions::{nearest, nearest_within};
+pub(crate) use suggestions::nearest;
+#[doc(hidden)]
+pub use suggestions::nearest_within;
+#[doc(hidden)]
+pub use suggestions::suggestion;
 pub use value::Allowed;
-#[cfg(feature = "python")]
-pub(crate) use value::Value;
+#[cfg(feature = "binding")]
+#[doc(hidden)]
+pub use value::Value;
 
 use crate::error::{Error, Result};
 use crate::types::TimestampType;

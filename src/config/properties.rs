@@ -27,9 +27,9 @@ impl PropertySource {
 }
 
 /// The name of [`LogConfig::cleanup_policy`].
-pub(crate) const CLEANUP_POLICY: &str = "cleanup.policy";
+pub const CLEANUP_POLICY: &str = "cleanup.policy";
 /// The name of [`LogConfig::retention_ms`].
-pub(crate) const RETENTION_MS: &str = "retention.ms";
+pub const RETENTION_MS: &str = "retention.ms";
 /// The name of [`LogConfig::index_interval_bytes`].
 #[cfg(feature = "inspect")]
 pub(crate) const INDEX_INTERVAL: &str = "index.interval.bytes";

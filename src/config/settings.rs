@@ -28,12 +28,14 @@ impl Setting {
         self.value(config).to_string()
     }
 
-    pub(crate) fn value(&self, config: &LogConfig) -> Value {
+    #[doc(hidden)]
+    pub fn value(&self, config: &LogConfig) -> Value {
         (self.get)(config)
     }
 
     /// Sets the field. `None` if the value has another type than the field.
-    pub(crate) fn store(&self, config: &mut LogConfig, value: &Value) -> Option<()> {
+    #[doc(hidden)]
+    pub fn store(&self, config: &mut LogConfig, value: &Value) -> Option<()> {
         (self.set)(config, value)
     }
 }
@@ -110,8 +112,7 @@ const DELETE: &str = "delete";
 const COMPACT: &str = "compact";
 
 /// The types that a log can have.
-pub(crate) const TIMESTAMP_TYPES: [TimestampType; 2] =
-    [TimestampType::CreateTime, TimestampType::LogAppendTime];
+pub const TIMESTAMP_TYPES: [TimestampType; 2] = [TimestampType::CreateTime, TimestampType::LogAppendTime];
 const COMPRESSION_TYPES: [CompressionType; 6] = [
     CompressionType::Uncompressed,
     CompressionType::Zstd,

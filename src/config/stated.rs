@@ -46,8 +46,9 @@ impl LogConfig {
     }
 
     /// The stated settings under their topic names.
-    #[cfg(any(feature = "inspect", feature = "python"))]
-    pub(crate) fn stated_properties(&self) -> BTreeMap<String, String> {
+    #[cfg(any(feature = "inspect", feature = "binding"))]
+    #[doc(hidden)]
+    pub fn stated_properties(&self) -> BTreeMap<String, String> {
         self.properties_of(|setting| self.states(setting.name))
     }
 

@@ -7,12 +7,12 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// The suggestion of the [`nearest`] name, to be appended to an error; empty if there is none.
-pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(name, known).map(|meant| format!(" (did you mean {meant:?}?)")).unwrap_or_default()
 }
 
 /// As [`nearest`], with at most one edit for each `letters` letters of the name.
-pub(crate) fn nearest_within<'a>(
+pub fn nearest_within<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,
     letters: usize,

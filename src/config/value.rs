@@ -6,14 +6,18 @@ use crate::types::TimestampType;
 
 /// A setting's value, of any type.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Value {
+pub enum Value {
+    /// A whole number.
     Integer(i64),
+    /// A number from 0 to 1.
     Ratio(f64),
+    /// `true` or `false`.
     Flag(bool),
     /// One of the allowed words.
     Word(&'static str),
     /// Some of the allowed words, in the order of the allowed words.
     Words(Vec<&'static str>),
+    /// That of `message.timestamp.type`.
     TimestampType(TimestampType),
 }
 
@@ -85,7 +89,8 @@ pub enum Allowed {
 
 impl Allowed {
     /// Parses a text; `None` if it has another type. [`Allowed::admits`] checks the range.
-    pub(crate) fn parse(self, text: &str) -> Option<Value> {
+    #[doc(hidden)]
+    pub fn parse(self, text: &str) -> Option<Value> {
         let text = trim(text);
         match self {
             Self::Integer { .. } | Self::IntegerOr { .. } => text.parse().ok().map(Value::Integer),
@@ -107,7 +112,8 @@ impl Allowed {
     }
 
     /// Whether a value of the right type is in range.
-    pub(crate) fn admits(self, value: &Value) -> bool {
+    #[doc(hidden)]
+    pub fn admits(self, value: &Value) -> bool {
         match (self, value) {
             (Self::Integer { min, max }, Value::Integer(number)) => (min..=max).contains(number),
             (Self::IntegerOr { min, max, or }, Value::Integer(number)) => {

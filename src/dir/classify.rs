@@ -140,7 +140,7 @@ fn partition_name(directory: &Path) -> Option<PartitionName> {
 /// # Errors
 /// As [`Directory::open`].
 #[cfg(feature = "plan")]
-pub(crate) fn has_segments(path: &Path) -> Result<bool> {
+pub fn has_segments(path: &Path) -> Result<bool> {
     let directory = with_descriptors(|| {
         Directory::open(path, "give the path of a partition directory, such as data/orders-0")
     })?;

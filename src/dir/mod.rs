@@ -7,9 +7,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use classify::{PathInfo, PathKind, classify};
+#[doc(hidden)]
+pub use classify::has_segments;
 #[cfg(feature = "plan")]
-pub(crate) use classify::{has_segments, live_partition};
+pub(crate) use classify::live_partition;
+pub use classify::{PathInfo, PathKind, classify};
 pub use entries::DirectoryEntry;
 
 use crate::error::{Error, NotFound, Result};

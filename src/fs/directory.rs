@@ -68,7 +68,6 @@ impl Directory {
     }
 
     /// A directory that is not the operating system's.
-    #[cfg(feature = "crash-disk")]
     pub(super) fn of_memory(folder: Arc<dyn Folder>, path: PathBuf) -> Self {
         Self { folder, path }
     }

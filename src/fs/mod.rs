@@ -13,15 +13,15 @@ mod directory;
 mod file;
 mod listing;
 mod lock;
-#[cfg(feature = "crash-disk")]
+#[doc(hidden)]
 pub mod mem;
 pub mod names;
 mod os;
 mod prefetch;
-pub mod seeded_bugs;
 mod staged;
-#[cfg(feature = "python")]
-pub(crate) mod watch;
+#[cfg(feature = "binding")]
+#[doc(hidden)]
+pub mod watch;
 mod writable;
 
 use std::fmt::Debug;
@@ -36,7 +36,9 @@ pub use directory::Directory;
 pub(crate) use file::are_zero;
 pub use file::{FileBytes, FileIdentity, SystemFile};
 pub use listing::SegmentFile;
-pub(crate) use lock::{DATA_DIRECTORY_LOCK, META_PROPERTIES, forks, forks_now, is_data_directory};
+#[doc(hidden)]
+pub use lock::forks;
+pub(crate) use lock::{DATA_DIRECTORY_LOCK, META_PROPERTIES, forks_now, is_data_directory};
 pub use lock::{Lock, PartitionLocks};
 pub(crate) use os::{is_out_of_descriptors, max_open_files};
 pub(crate) use prefetch::prefetch;
@@ -93,7 +95,6 @@ trait Folder: Debug + Send + Sync {
         None
     }
     /// Its in-memory disk and its number there; `None` for a directory of the system.
-    #[cfg(feature = "crash-disk")]
     fn in_memory(&self) -> Option<(&mem::MemoryDisk, usize)> {
         None
     }

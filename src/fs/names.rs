@@ -195,7 +195,8 @@ impl PartitionName {
 }
 
 /// Whether Kafka accepts a topic name. Kafka: `Topic.isValid`.
-pub(crate) fn is_topic(name: &str) -> bool {
+#[doc(hidden)]
+pub fn is_topic(name: &str) -> bool {
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     !matches!(name, "" | "." | "..") && name.len() <= 249 && name.bytes().all(is_legal)
 }

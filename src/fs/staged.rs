@@ -1,6 +1,5 @@
 //! Staged files: written completely under another name, then renamed over the file that they replace.
 
-use super::seeded_bugs::{self, SeededBug};
 use super::{Directory, WritableFile};
 use crate::error::Result;
 
@@ -37,7 +36,7 @@ impl Staged {
     pub fn put(mut self) -> Result<()> {
         self.directory.rename(&self.from, &self.to)?;
         self.is_put = true;
-        if seeded_bugs::is(SeededBug::NoDirectorySyncOnRename) { Ok(()) } else { self.directory.sync() }
+        self.directory.sync()
     }
 }
 

@@ -11,7 +11,7 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 ///
 /// # Errors
 /// Those of `inotify_init1` and `inotify_add_watch`: the system allows a limited number of each.
-pub(crate) fn watch_directories<P: AsRef<Path>>(directories: &[P]) -> io::Result<(OwnedFd, Vec<i32>)> {
+pub fn watch_directories<P: AsRef<Path>>(directories: &[P]) -> io::Result<(OwnedFd, Vec<i32>)> {
     let descriptor = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
     let changes = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::DELETE | WatchFlags::MOVE;
     let add = |directory: &P| Ok(inotify::add_watch(&descriptor, directory.as_ref(), changes)?);

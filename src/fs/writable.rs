@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::seeded_bugs::{self, SeededBug};
 use super::{FileIdentity, Handle};
 use crate::error::{Error, IoAction, Result};
 
@@ -108,7 +107,7 @@ impl WritableFile {
     pub fn sync(&self) -> Result<()> {
         // one at a time: of two concurrent calls, the system would report a failure to one only
         let mut has_failed = self.has_failed.lock().unwrap_or_else(PoisonError::into_inner);
-        if *has_failed && !seeded_bugs::is(SeededBug::FsyncRetriedAfterError) {
+        if *has_failed {
             return Err(self.fail(IoAction::Sync)(io::Error::other("an earlier sync of the file failed")));
         }
         self.handle.sync().map_err(|error| {

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, WritableFile};
 
 /// The zeros that are written over removed slots, at most this many bytes at a time.
@@ -134,11 +133,6 @@ impl<const SIZE: usize> Preallocated<SIZE> {
             return Ok(());
         }
         let used = self.used();
-        if seeded_bugs::is(SeededBug::IndexEntriesNotWritten) {
-            (self.written, self.zeros_from) = (used, used);
-            self.unwritten.clear();
-            return Ok(());
-        }
         // a part of it may be in the file even if this fails
         self.zeros_from = used;
         self.file.write_all_at(&self.unwritten, self.written * SIZE as u64)?;

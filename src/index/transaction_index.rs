@@ -9,7 +9,7 @@ use crate::fs::names::FileKind;
 
 /// A transaction that was aborted. Kafka: `AbortedTxn`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct AbortedTransaction {
     /// The id of its producer.
     pub producer_id: i64,

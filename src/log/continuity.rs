@@ -40,7 +40,7 @@ pub(super) struct Continuity {
 
 /// Offsets that lie between two segments, in none of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct OffsetGap {
     /// The first missing offset.
     pub start_offset: i64,

@@ -29,7 +29,8 @@ impl Log {
 
     /// The result of [`Log::locate`] if it is in memory and no system call is needed to return it.
     #[inline]
-    pub(crate) fn known_location(&self, offset: i64) -> Option<Location> {
+    #[doc(hidden)]
+    pub fn known_location(&self, offset: i64) -> Option<Location> {
         let segment = self.segments().floor(offset)?;
         // a table has no batch at or above the end of the log, which the first look-up in the last segment finds
         if offset < self.log_start_offset() || segment.is_last() && !self.is_end_known() {
@@ -93,7 +94,8 @@ impl Log {
     }
 
     /// The result of [`Log::offset_for_time`] if it is in memory and no system call is needed to return it.
-    pub(crate) fn known_time(&self, timestamp: i64) -> Option<TimestampOffset> {
+    #[doc(hidden)]
+    pub fn known_time(&self, timestamp: i64) -> Option<TimestampOffset> {
         if timestamp < 0 {
             return None;
         }

@@ -147,14 +147,16 @@ struct Inner {
 
 impl Log {
     /// Whether this is the same handle as `other`, as after a refresh that found no change.
-    #[cfg(feature = "python")]
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    #[cfg(feature = "binding")]
+    #[doc(hidden)]
+    pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
     /// The truncation count when the log was opened.
-    #[cfg(feature = "python")]
-    pub(crate) fn truncations(&self) -> u64 {
+    #[cfg(feature = "binding")]
+    #[doc(hidden)]
+    pub fn truncations(&self) -> u64 {
         self.segments().first().map_or(0, |segment| segment.truncations())
     }
 

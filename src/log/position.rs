@@ -56,8 +56,10 @@ impl Position {
     }
 
     /// The position for the next commit after those of another object.
-    #[cfg(feature = "python")]
-    pub(crate) fn after(self, last_commit: &LastCommit) -> Self {
+    #[cfg(feature = "binding")]
+    #[doc(hidden)]
+    #[must_use]
+    pub fn after(self, last_commit: &LastCommit) -> Self {
         Self { last_commit: last_commit.clone(), ..self }
     }
 

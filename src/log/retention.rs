@@ -8,7 +8,7 @@ use crate::state::data_directory::DataDirectory;
 
 /// The segments that retention would delete.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct RetentionPlan {
     /// The log start offset afterwards.
     pub log_start_offset: i64,

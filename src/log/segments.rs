@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::skip_list::{SkipList, View};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::segment::Segment;
 
 /// The segments at one opening or refresh. Cloning shares them.
@@ -44,14 +43,7 @@ impl Segments {
             let from = |segment: &Arc<Segment>| segment.base_offset();
             let start =
                 [current.get(kept).map(from), segments.get(kept).map(from)].into_iter().flatten().min();
-            // with the seeded bug, readers see a state between two steps
-            let max_changed =
-                if seeded_bugs::is(SeededBug::SegmentsReplacedOneByOne) { 1 } else { usize::MAX };
-            let changed = segments
-                .into_iter()
-                .skip(kept)
-                .take(max_changed)
-                .map(|segment| (segment.base_offset(), segment));
+            let changed = segments.into_iter().skip(kept).map(|segment| (segment.base_offset(), segment));
             let done = list.change(start.unwrap_or(0)..i64::MAX, changed);
             debug_assert!(done.is_ok(), "segments come in rising order");
         }

@@ -10,10 +10,10 @@ use crate::segment::{Change, PlannedSegment};
 
 /// A part of a log: [`Log::plan`] creates it, [`Log::scan_split`] reads it. It is small, and valid in every process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct Split {
     /// The partition directory, absolute.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub path: PathBuf,
     /// The first offset, inclusive.
     pub start_offset: i64,
@@ -59,7 +59,8 @@ impl Log {
     }
 
     /// The same log for scans inside a split, with the transactions of the split.
-    pub(crate) fn for_split(&self, split: &Split) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn for_split(&self, split: &Split) -> Result<Self> {
         self.check_split(split)?;
         Ok(match &split.aborted {
             Some(aborted) if split.path == self.path() => {
@@ -70,7 +71,8 @@ impl Log {
     }
 
     /// Fails if the log has [changed](Log::change_since) since a split was planned.
-    pub(crate) fn check_split(&self, split: &Split) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check_split(&self, split: &Split) -> Result<()> {
         let Some((planned, change)) = self.change_since(split)? else { return Ok(()) };
         let PlannedSegment { base_offset, size, .. } = planned;
         Err(Error::LogChanged {

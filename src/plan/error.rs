@@ -104,7 +104,8 @@ impl PlanError {
     }
 
     /// A defect.
-    pub(crate) fn internal(found: &str) -> Self {
+    #[doc(hidden)]
+    pub fn internal(found: &str) -> Self {
         Self::new(Code::Internal, found)
     }
 

@@ -47,7 +47,8 @@ mod option_table;
 mod options;
 mod partition_offsets;
 mod piece;
-pub(crate) mod position;
+#[doc(hidden)]
+pub mod position;
 mod query;
 mod reading;
 mod restriction;

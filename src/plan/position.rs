@@ -23,8 +23,9 @@ pub(crate) type Positions = BTreeMap<PartitionKey, Position>;
 
 /// The next offset to read of a partition, and fields of the batch before it; `None` where unknown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Position {
-    pub(crate) offset: i64,
+pub struct Position {
+    /// The next offset to read.
+    pub offset: i64,
     pub(crate) topic_id: Option<String>,
     pub(crate) leader_epoch: Option<i32>,
     pub(crate) crc: Option<u32>,
@@ -35,7 +36,7 @@ pub(crate) struct Position {
 
 /// How a log differs from the one that a position was taken in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Mismatch {
+pub enum Mismatch {
     TopicId {
         then: String,
         now: String,
@@ -71,7 +72,7 @@ impl fmt::Display for Mismatch {
 
 impl Position {
     /// The position for an offset of a log as it is now. *Cost*: the header of the batch before it is read.
-    pub(crate) fn of(log: &Log, offset: i64) -> crate::Result<Self> {
+    pub fn of(log: &Log, offset: i64) -> crate::Result<Self> {
         let topic_id = log.topic_id().map(|id| id.to_string());
         if offset <= log.log_start_offset() {
             return Ok(Self { offset, topic_id, ..Self::default() });
@@ -94,7 +95,7 @@ impl Position {
 
     /// How the log differs from the one that the position was taken in; `None` if it is the same. `now`: the same offset in the
     /// current log. `is_compacted` is called if only the checksum differs and compaction may have rewritten the batch.
-    pub(crate) fn mismatch(
+    pub fn mismatch(
         &self,
         now: &Self,
         is_compacted: impl FnOnce() -> crate::Result<bool>,

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 ///
 /// It differs from [`String::from_utf8_lossy`] in one case: three bytes that encode a surrogate become one U+FFFD, and so do the
 /// first two of them without the third.
-pub(crate) fn java_string(bytes: &[u8]) -> Cow<'_, str> {
+pub fn java_string(bytes: &[u8]) -> Cow<'_, str> {
     let mut decoded = String::new();
     let mut rest = bytes;
     loop {

@@ -33,7 +33,7 @@ pub mod crc;
 mod header;
 mod header_name;
 mod legacy;
-#[cfg(any(feature = "python", test))]
+#[cfg(any(feature = "binding", test))]
 mod partitioner;
 mod payload;
 mod record_ref;
@@ -49,9 +49,11 @@ pub use attributes::{Attributes, Codec};
 pub use builder::{BatchBuilder, BatchOptions, BatchProducer, NewRecord};
 pub use header::BatchHeader;
 pub(crate) use header::sequence_after;
-pub(crate) use header_name::java_string;
-#[cfg(feature = "python")]
-pub(crate) use partitioner::partition_of_key;
+#[doc(hidden)]
+pub use header_name::java_string;
+#[cfg(feature = "binding")]
+#[doc(hidden)]
+pub use partitioner::partition_of_key;
 pub use payload::Payload;
 pub use record_ref::{Headers, RecordRef};
 #[cfg(feature = "arrow")]

@@ -5,7 +5,7 @@ use std::num::NonZeroI32;
 /// The partition (from 0) of a record with this key in a topic with `partitions` of them.
 ///
 /// Kafka: `BuiltInPartitioner.partitionForKey`.
-pub(crate) fn partition_of_key(key: &[u8], partitions: NonZeroI32) -> i32 {
+pub fn partition_of_key(key: &[u8], partitions: NonZeroI32) -> i32 {
     (murmur2(key) & i32::MAX) % partitions.get().saturating_abs()
 }
 

@@ -3,7 +3,6 @@
 use super::roll::{RollState, is_relative};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file, segment_files_of};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, WritableFile};
 use crate::index::Entry;
 use crate::index::due_entries::{DueEntries, EntryRule};
@@ -215,8 +214,7 @@ impl SegmentAppender {
         if let Err(error) = self.log.write_all_at(bytes, self.size) {
             // cutting the file frees its reserved blocks
             self.reserved = self.reserved.map(|_| self.size);
-            let is_undone =
-                seeded_bugs::is(SeededBug::NoTruncateAfterShortWrite) || self.log.set_size(self.size).is_ok();
+            let is_undone = self.log.set_size(self.size).is_ok();
             return Err((error, !is_undone || !self.take_back(aborted)));
         }
         for header in headers {
@@ -243,9 +241,6 @@ impl SegmentAppender {
 
     /// Removes the entries of aborted transactions whose markers were not written. Returns false if that fails.
     fn take_back(&mut self, aborted: &[AbortedTransaction]) -> bool {
-        if seeded_bugs::is(SeededBug::AbortedTransactionsNotTakenBack) {
-            return true;
-        }
         aborted.first().is_none_or(|first| self.transaction_index.truncate_to(first.last_offset).is_ok())
     }
 
@@ -295,16 +290,10 @@ impl SegmentAppender {
     /// *Source*: `LogSegment.onBecomeInactiveSegment`, and the flush after it.
     pub(crate) fn seal(&mut self) -> Result<()> {
         self.finish()?;
-        if !seeded_bugs::is(SeededBug::NewSegmentBeforeOldFlush) {
-            self.log.sync()?;
-        }
+        self.log.sync()?;
         self.offset_index.flush()?;
         self.time_index.flush()?;
-        if seeded_bugs::is(SeededBug::TransactionIndexNotSynced) {
-            Ok(())
-        } else {
-            self.transaction_index.flush()
-        }
+        self.transaction_index.flush()
     }
 
     /// Writes all index entries and the closing time entry. If it fails, as on a full disk, that entry is not added, and

@@ -177,7 +177,7 @@ impl Segment {
     }
 
     /// The truncation count when the segment was listed.
-    #[cfg(feature = "python")]
+    #[cfg(feature = "binding")]
     pub(crate) fn truncations(&self) -> u64 {
         self.truncations.unwrap_or(0)
     }

@@ -10,7 +10,7 @@ use crate::error::Result;
 ///
 /// It contains no inode and no time: another machine may read the split, from a copy or through another mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct PlannedSegment {
     /// The segment's base offset.
     pub base_offset: i64,

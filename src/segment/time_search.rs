@@ -140,7 +140,8 @@ impl Segment {
     ///
     /// The last time index entry covers the batches before the batch it names, if that batch confirms it; the batches after
     /// it are read.
-    pub(crate) fn largest_record_timestamp(&self) -> Result<i64> {
+    #[doc(hidden)]
+    pub fn largest_record_timestamp(&self) -> Result<i64> {
         if let Some(largest) = self.largest.get() {
             return Ok(*largest);
         }

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 
 use super::checksummed_text;
 use crate::error::{Malformed, Result};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, Staged, WritableFile};
 use crate::record::crc;
 
@@ -54,9 +53,6 @@ impl Checkpoint {
     /// records would reappear without it.
     pub(crate) fn read(directory: &Directory) -> Result<Option<Self>> {
         let Some(text) = directory.read_small(CHECKPOINT, MAX_BYTES)? else { return Ok(None) };
-        if text.is_empty() && seeded_bugs::is(SeededBug::EmptyCheckpointIsZero) {
-            return Ok(Some(Self::default()));
-        }
         let parsed = checksummed_text::read(&text).and_then(|fields| {
             let offset = |name: &str| fields.get(name).copied().filter(|offset| *offset >= 0);
             let required = |name: &str| offset(name).ok_or_else(|| format!("no line \"{name} OFFSET\""));

@@ -19,7 +19,6 @@ use super::checksummed_text;
 use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::crc;
 
 /// The name of the file.
@@ -60,11 +59,7 @@ impl CleanMarker {
     /// Reads the file; `None` if there is none, or if its checksum does not match.
     pub(crate) fn read(directory: &Directory) -> Result<Option<Self>> {
         let Some(text) = directory.read_small(CLEAN, MAX_BYTES)? else { return Ok(None) };
-        let mut fields = match checksummed_text::read(&text) {
-            Ok(fields) => fields,
-            Err(_) if seeded_bugs::is(SeededBug::CleanMarkerByExistence) => BTreeMap::new(),
-            Err(_) => return Ok(None),
-        };
+        let Ok(mut fields) = checksummed_text::read(&text) else { return Ok(None) };
         let log_end_offset = fields.remove(LOG_END_OFFSET).unwrap_or(-1);
         let files = fields.remove(FILES).unwrap_or(-1);
         Ok(Some(Self { log_end_offset, files, logs: fields }))

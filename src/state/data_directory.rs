@@ -28,7 +28,7 @@ pub(crate) const REMOTE_LOG_INDEX_CACHE: &str = "remote-log-index-cache";
 
 /// A partition in a data directory.
 #[derive(Debug)]
-pub(crate) struct DataDirectory {
+pub struct DataDirectory {
     folder: Directory,
     topic: String,
     partition: i32,
@@ -36,7 +36,7 @@ pub(crate) struct DataDirectory {
 
 impl DataDirectory {
     /// The data directory around a partition; `None` if the folder is not one.
-    pub(crate) fn around(directory: &Directory) -> Result<Option<Self>> {
+    pub fn around(directory: &Directory) -> Result<Option<Self>> {
         let name = directory.path().file_name().and_then(|name| name.to_str()).unwrap_or_default();
         // checked first: the permission to open the folder is needed only if it is a data directory
         if !is_data_directory(directory, "../")? {

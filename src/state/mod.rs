@@ -23,7 +23,8 @@ pub(crate) mod clean_marker;
 pub(crate) mod cleaner_checkpoint;
 #[cfg(feature = "inspect")]
 pub(crate) mod copy_journal;
-pub(crate) mod data_directory;
+#[doc(hidden)]
+pub mod data_directory;
 pub mod leader_epochs;
 #[cfg(feature = "inspect")]
 pub(crate) mod meta_properties;

@@ -50,7 +50,7 @@ const TIMESTAMP: &str = "timestamp";
 
 /// The number of the commit under a name that this process synced last; −1 for none, −2 after a sync that failed. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct LastCommit(Arc<AtomicI64>);
+pub struct LastCommit(Arc<AtomicI64>);
 
 impl LastCommit {
     const FAILED: i64 = -2;
@@ -72,7 +72,7 @@ impl Default for LastCommit {
 
 /// What was committed under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct CommittedOffset {
     /// The offset of the next record to process.
     pub offset: i64,

@@ -14,8 +14,7 @@ use std::ops::Range;
 
 use super::checksummed_text;
 use crate::error::{Malformed, Result};
-use crate::fs::seeded_bugs::{self, SeededBug};
-use crate::fs::{Directory, Staged};
+use crate::fs::Directory;
 
 /// The name of the file.
 pub(crate) const PRODUCERS: &str = ".cordwood.producers";
@@ -119,12 +118,7 @@ impl ProducerIds {
     /// [`Error::Io`](crate::Error::Io): the file has its old or its new contents.
     pub(crate) fn write(&self, directory: &Directory) -> Result<()> {
         let ids = self.ids.iter().map(|(name, id)| (name.as_str(), *id)).collect();
-        let staged = directory.stage(PRODUCERS, &checksummed_text::write(&ids))?;
-        if seeded_bugs::is(SeededBug::ProducerIdsNotSynced) {
-            staged.put_unsynced()
-        } else {
-            Staged::put(staged)
-        }
+        directory.stage(PRODUCERS, &checksummed_text::write(&ids))?.put()
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use super::{Appended, FlushMode, Shared};
 use crate::error::Result;
-use crate::fs::seeded_bugs::{self, SeededBug};
 
 /// For how long, and for how many bytes, a flush waits for more appends; `None`: it begins at once.
 pub(super) type FlushWait = Option<(Duration, u64)>;
@@ -16,14 +15,7 @@ impl Shared {
         self.commit.wait_durable(offset, truncations, wait, self.interrupt, || {
             let unsynced = self.lock_unpoisoned()?.unsynced();
             let began = Instant::now();
-            if !seeded_bugs::is(SeededBug::AckBeforeFsync) {
-                let synced = unsynced.file.sync();
-                if seeded_bugs::is(SeededBug::FsyncRetriedAfterError) && synced.is_err() {
-                    unsynced.file.sync()?;
-                } else {
-                    synced?;
-                }
-            }
+            unsynced.file.sync()?;
             let time = began.elapsed();
             let mut partition = self.lock_unpoisoned()?;
             partition.metrics.flushed(time);

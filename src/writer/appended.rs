@@ -4,7 +4,7 @@ use crate::state::producers::SequenceRange;
 
 /// The result of an append. Kafka: `LogAppendInfo`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct Appended {
     /// The offset of the first record.
     pub first_offset: i64,

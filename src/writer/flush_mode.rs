@@ -32,9 +32,11 @@ pub enum FlushMode {
 
 impl FlushMode {
     /// The default of `ms` of [`FlushMode::Group`].
-    pub(crate) const GROUP_MS: u64 = 2;
+    #[doc(hidden)]
+    pub const GROUP_MS: u64 = 2;
     /// The default of `bytes` of [`FlushMode::Group`].
-    pub(crate) const GROUP_BYTES: u64 = 1 << 20;
+    #[doc(hidden)]
+    pub const GROUP_BYTES: u64 = 1 << 20;
 }
 
 impl fmt::Display for FlushMode {

@@ -6,7 +6,7 @@ use crate::record::BatchHeader;
 
 /// What a writer has done since it was opened. The counts only grow; rates and mean times are from the difference of two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct WriterMetrics {
     /// Writes to the log: one for each batch that the writer builds, one for a call that appends raw batches, one for each marker.
     pub appends: u64,

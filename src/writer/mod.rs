@@ -189,7 +189,8 @@ impl LogWriter {
 
     /// The same, and the producers with an open transaction as of the opening, by its first offset: also those whose records were all
     /// deleted from the log start, which readers do not know.
-    pub(crate) fn plan_opening(
+    #[doc(hidden)]
+    pub fn plan_opening(
         path: impl AsRef<Path>,
         options: &WriterOptions,
     ) -> Result<(RecoveryPlan, Vec<ProducerEntry>)> {

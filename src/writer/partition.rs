@@ -12,7 +12,6 @@ use super::sessions::Sessions;
 use super::{Appended, WriterMetrics};
 use crate::config::LogConfig;
 use crate::error::{Error, Result, SizeLimit};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, Staged, WritableFile};
 use crate::index::due_entries::EntryRule;
 use crate::log::live_segments::LiveSegments;
@@ -280,14 +279,10 @@ impl Partition {
     /// checkpoint with the base offset of the new segment as recovery point.
     fn stage_seal(&mut self, base_offset: i64) -> Result<StagedSeal> {
         let checkpoint = self.ends.checkpoint_at(base_offset).stage(&self.directory)?;
-        let snapshot = if seeded_bugs::is(SeededBug::NoSnapshotAtRoll) {
-            None
-        } else {
-            match self.producers.stage_snapshot(&self.directory, base_offset) {
-                // without it, the next opening reads more batches
-                Err(error) if is_full(&error) => None,
-                staged => staged?,
-            }
+        let snapshot = match self.producers.stage_snapshot(&self.directory, base_offset) {
+            // without it, the next opening reads more batches
+            Err(error) if is_full(&error) => None,
+            staged => staged?,
         };
         let snapshot = snapshot.map(|staged| (base_offset, staged));
         self.active.write_last_index_entries()?;
@@ -295,17 +290,7 @@ impl Partition {
     }
 
     fn seal(&mut self, staged: StagedSeal) -> Result<()> {
-        let StagedSeal { checkpoint, mut snapshot } = staged;
-        if seeded_bugs::is(SeededBug::RecoveryPointBeforeFsync) {
-            checkpoint.put()?;
-            self.durable_offset_file.set(self.ends.data_end())?;
-            return self.active.seal();
-        }
-        if seeded_bugs::is(SeededBug::SnapshotBeforeLogSync)
-            && let Some((_, staged)) = snapshot.take()
-        {
-            staged.put()?;
-        }
+        let StagedSeal { checkpoint, snapshot } = staged;
         self.active.seal()?;
         self.ensure_in_place()?;
         self.durable_offset_file.note(self.ends.data_end())?;

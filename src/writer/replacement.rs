@@ -6,7 +6,6 @@
 use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::segment::remove_segment;
 use crate::writer::partition::Partition;
 
@@ -30,9 +29,6 @@ pub(crate) fn remove(directory: &Directory, base_offset: i64) -> Result<()> {
 /// There is no other `.cleaned` file ([`remove_cleaned`]): with one at a lower base offset, the new segments would not count as
 /// committed.
 pub(super) fn commit(directory: &Directory, new: &[i64], replaced: &[i64]) -> Result<()> {
-    if seeded_bugs::is(SeededBug::ReplacedBeforeCommit) {
-        remove_ascending(directory, replaced)?;
-    }
     for base_offset in new.iter().rev() {
         rename(directory, *base_offset, &FILES, Stage::Cleaned, Stage::Swap)?;
         // durable one by one: a .swap is committed as soon as no .cleaned has a lower base offset

@@ -9,7 +9,6 @@ use super::producer::upgrade;
 use super::sessions::Holder;
 use super::{Appended, Appender, LogWriter, Shared, Unflushed};
 use crate::error::{Error, Result};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::NewRecord;
 use crate::record::control::ControlType;
 use crate::state::positions;
@@ -209,8 +208,9 @@ impl Transaction {
     }
 
     /// Begins it again if it has no records, and another one of the same transactional id has begun since, which is fenced then.
-    #[cfg(feature = "python")]
-    pub(crate) fn renew(&mut self) -> Result<()> {
+    #[cfg(feature = "binding")]
+    #[doc(hidden)]
+    pub fn renew(&mut self) -> Result<()> {
         let (shared, holder) = self.open()?;
         let is_fenced = shared.enter()?.check_holder(holder).is_err();
         if is_fenced && self.written.is_none() {
@@ -229,7 +229,8 @@ impl Transaction {
     }
 
     /// Writes the marker, and does not wait for the disk.
-    pub(crate) fn write_end(&mut self, control_type: ControlType) -> Result<Ended> {
+    #[doc(hidden)]
+    pub fn write_end(&mut self, control_type: ControlType) -> Result<Ended> {
         let (shared, holder) = self.open()?;
         let (appended, truncations) = {
             let mut partition = shared.enter()?;
@@ -247,7 +248,8 @@ impl Transaction {
 
 /// The end of a transaction, before it is acknowledged.
 #[must_use]
-pub(crate) struct Ended {
+#[derive(Debug)]
+pub struct Ended {
     shared: Arc<Shared>,
     appended: Appended,
     truncations: u64,
@@ -255,16 +257,13 @@ pub(crate) struct Ended {
 
 impl Ended {
     /// Leaves the wait for the disk to the caller.
-    #[cfg(feature = "python")]
-    pub(crate) fn unflushed(self) -> Unflushed {
+    #[cfg(feature = "binding")]
+    pub fn unflushed(self) -> Unflushed {
         Unflushed::acknowledged_by_mode(self.shared, self.appended, self.truncations)
     }
 
     /// Waits as the flush mode requires.
-    pub(crate) fn acknowledge(self) -> Result<Appended> {
-        if seeded_bugs::is(SeededBug::CommitAcknowledgedBeforeSync) {
-            return Ok(Appended { durable: true, ..self.appended });
-        }
+    pub fn acknowledge(self) -> Result<Appended> {
         self.shared.acknowledge(self.appended, self.truncations)
     }
 }
@@ -272,7 +271,7 @@ impl Ended {
 impl Partition {
     fn begin_transaction(&mut self, transactional_id: &str) -> Result<Holder> {
         if let Some(producer_id) = self.known_id(IdOwner::Transaction, transactional_id)? {
-            if self.is_transaction_open(producer_id) && !seeded_bugs::is(SeededBug::OpenTransactionLeft) {
+            if self.is_transaction_open(producer_id) {
                 self.abort_open(producer_id)?;
             } else if self.sessions.is_in_use(producer_id) {
                 self.set_epoch(producer_id, next_epoch(self.epoch_of(producer_id)));

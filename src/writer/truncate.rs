@@ -7,7 +7,6 @@ use super::recovery::{self, remove_newest_first};
 use crate::error::{Error, Result};
 use crate::fs::Staged;
 use crate::fs::names::{FileKind, segment_file};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::index::TransactionIndexWriter;
 use crate::log::retention::RetentionPlan;
 use crate::log::{Log, LogOptions};
@@ -98,9 +97,6 @@ impl Partition {
         size: u64,
         producers: ProducerPlan,
     ) -> Result<StagedCut> {
-        if seeded_bugs::is(SeededBug::SwappedDeleteOrder) {
-            self.directory.open_writable(&segment_file(target, FileKind::Log))?.set_size(size)?;
-        }
         self.active.write_index_entries()?;
         self.cleaner_checkpoint().lower(target)?;
         self.write_checkpoint(self.ends.checkpoint_before(target))?;
@@ -274,12 +270,9 @@ impl Partition {
         if !expired.is_empty() {
             // readers in this process would keep the space of the files
             close_deleted_files(&self.directory);
+            self.directory.sync()?;
         }
-        if !expired.is_empty() && !seeded_bugs::is(SeededBug::NoDirectorySyncOnDelete) {
-            self.directory.sync()
-        } else {
-            Ok(())
-        }
+        Ok(())
     }
 
     /// Replaces the checkpoint, and the partition's lines in the checkpoints of the data directory. If the disk is full, all of

@@ -68,8 +68,9 @@ impl Unflushed {
     }
 
     /// A number that the appends of a writer share, and no append of another writer has while they exist.
-    #[cfg(feature = "python")]
-    pub(crate) fn writer(&self) -> usize {
+    #[cfg(feature = "binding")]
+    #[doc(hidden)]
+    pub fn writer(&self) -> usize {
         Arc::as_ptr(&self.shared).addr()
     }
 

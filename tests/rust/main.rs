@@ -52,10 +52,8 @@ mod dir {
     mod lost_segments;
 }
 mod fs {
-    #[cfg(feature = "crash-disk")]
     mod contract;
     mod lock;
-    #[cfg(feature = "crash-disk")]
     mod memory_disk;
 }
 mod index {
@@ -83,7 +81,6 @@ mod log {
     mod openings;
     mod planned_splits;
     mod plans_beside_gaps;
-    #[cfg(feature = "crash-disk")]
     mod poisoned_readers;
     mod positions;
     mod refresh;
@@ -93,7 +90,6 @@ mod log {
     mod time_index_checks;
     mod transactions;
     mod truncated_readers;
-    #[cfg(feature = "crash-disk")]
     mod unstable_listings;
     mod unverified;
     mod verified_once;

@@ -90,7 +90,7 @@ fn table() -> MutexGuard<'static, Table> {
 ///
 /// # Errors
 /// If the functions around a fork cannot be registered.
-pub(crate) fn forks() -> io::Result<u32> {
+pub fn forks() -> io::Result<u32> {
     watch_forks()?;
     Ok(FORKS.load(Ordering::Relaxed))
 }

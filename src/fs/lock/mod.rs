@@ -26,7 +26,8 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use self::descriptors::Descriptor;
-pub(crate) use self::descriptors::{forks, forks_now};
+pub use self::descriptors::forks;
+pub(crate) use self::descriptors::forks_now;
 use super::Directory;
 use crate::error::{Error, IoAction, Result};
 

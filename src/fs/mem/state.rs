@@ -11,8 +11,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::fs::seeded_bugs::{self, SeededBug};
-
 /// The names in a folder.
 pub(super) type Entries = BTreeMap<Arc<str>, Node>;
 
@@ -253,16 +251,6 @@ pub(super) enum EntryChange {
     Rename(Arc<str>, Arc<str>, Node),
 }
 
-impl EntryChange {
-    /// Whether the change removes this name from its object.
-    fn takes(&self, name: &str) -> bool {
-        match self {
-            Self::Put(..) => false,
-            Self::Remove(taken) | Self::Rename(taken, ..) => &**taken == name,
-        }
-    }
-}
-
 /// The names in one folder.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FolderState {
@@ -288,21 +276,6 @@ impl FolderState {
 
     /// All names become durable.
     pub(super) fn sync(&mut self) {
-        if seeded_bugs::is(SeededBug::NoDirectorySyncOnCreate) {
-            // as if there were no sync after the creation of a file; later syncs would hide the bug
-            let durable = Arc::make_mut(&mut self.durable);
-            let pending = std::mem::take(&mut self.pending);
-            for (number, change) in pending.iter().enumerate() {
-                let later = pending.get(number + 1..).unwrap_or_default();
-                match change {
-                    EntryChange::Put(name, _) if !later.iter().any(|later| later.takes(name)) => {
-                        self.pending.push(change.clone());
-                    }
-                    change => apply(durable, change),
-                }
-            }
-            return;
-        }
         self.durable = Arc::clone(&self.visible);
         self.pending.clear();
     }

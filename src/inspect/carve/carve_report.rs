@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 /// The batches that were found in an image or in the files of a directory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct CarveReport {
     /// The image, or the directory.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub path: PathBuf,
     /// The runs, by their first offset.
     pub runs: Vec<CarvedRun>,
@@ -22,7 +22,7 @@ pub struct CarveReport {
     /// Bytes that were searched.
     pub bytes_searched: u64,
     /// The directory with the carved partitions; `None` if nothing was written.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub destination: Option<PathBuf>,
 }
 
@@ -31,7 +31,7 @@ pub struct CarveReport {
 /// Every batch has a valid checksum. That a run belongs to one partition follows from positions and offsets only: see
 /// [`CarvedRun::confidence`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct CarvedRun {
     /// Where its batches are, in the order of their offsets.
@@ -64,17 +64,17 @@ pub struct CarvedRun {
     /// this one. The first 16 of them.
     pub conflicts: Vec<usize>,
     /// The partition directory with the run; `None` if nothing was written.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub directory: Option<PathBuf>,
 }
 
 /// A range of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct CarvedPiece {
     /// The image.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub file: PathBuf,
     /// The first byte, in bytes from the start of the image.
     pub start_position: u64,

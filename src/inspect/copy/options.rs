@@ -49,13 +49,13 @@ pub struct CopyProgress {
 
 /// A copy that is complete.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct CopyReport {
     /// The directory of the source, absolute.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub source: PathBuf,
     /// The directory of the copy, absolute.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub path: PathBuf,
     /// The base offset of the first segment of the copy: no batch of the copy has a lower offset. `None` for a data directory.
     pub start_offset: Option<i64>,

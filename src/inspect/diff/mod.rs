@@ -46,7 +46,7 @@ impl Default for DiffOptions {
 
 /// The comparison of two replicas.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct Difference {
     /// The two replicas.
     pub replicas: [Replica; 2],
@@ -66,10 +66,10 @@ pub struct Difference {
 
 /// One of the replicas.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct Replica {
     /// The partition directory.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub path: PathBuf,
     /// Inclusive.
     pub log_start_offset: i64,
@@ -86,7 +86,7 @@ pub struct Replica {
 
 /// Records that are the same, in batches that are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 pub struct OtherForm {
     /// The first such offset.
@@ -108,7 +108,7 @@ pub struct OtherForm {
 
 /// What differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum DifferentField {
     /// One of the replicas has no record with this offset.
@@ -144,7 +144,7 @@ impl DifferentField {
 
 /// Why replicas differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum DifferenceCause {
     /// The leader epochs part at or before the offset: a follower truncates its log to there, and the replicas are the same again.
@@ -168,7 +168,7 @@ impl DifferenceCause {
 
 /// The first difference.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct FirstDifference {
     /// The offset.
     pub offset: i64,

@@ -16,10 +16,10 @@ const V1_CHECKED_FROM: usize = 16;
 
 /// Where a record is, and what it has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct RecordPlace {
     /// The `.log`.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub file: PathBuf,
     /// The position of its batch, bytes from the start of the file.
     pub position: u64,

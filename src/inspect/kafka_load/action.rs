@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What Kafka does to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum ActionKind {
     /// The file is removed.
@@ -43,7 +43,7 @@ impl ActionKind {
 
 /// Why Kafka does it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum ActionReason {
     /// The name ends in `.deleted`.
@@ -151,7 +151,7 @@ impl ActionReason {
 
 /// What Kafka does to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct LoadAction {
     /// What is done.
     pub kind: ActionKind,

@@ -6,7 +6,7 @@ use crate::error::Error;
 
 /// The kind of an exception of Kafka, with the meaning that it has while a log is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum ExceptionKind {
     /// Bytes of a `.log` are not a batch.
@@ -89,7 +89,7 @@ impl ExceptionKind {
 
 /// An exception with which Kafka ends the loading of a partition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct LoadFailure {
     /// Its kind.
     pub kind: ExceptionKind,

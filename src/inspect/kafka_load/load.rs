@@ -65,10 +65,10 @@ impl Default for LoadOptions<'_> {
 /// Producer ids do not expire in it, because that depends on the time of the start. The topic id that a broker writes to a missing
 /// `partition.metadata` is not part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct KafkaLoad {
     /// The partition directory.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub path: PathBuf,
     /// Whether the broker takes the last shutdown for a clean one.
     pub closed_cleanly: bool,
@@ -96,7 +96,7 @@ pub struct KafkaLoad {
 
 /// The log after it was loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct LoadedLog {
     /// The lowest offset that can be read.
     pub log_start_offset: i64,
@@ -116,7 +116,7 @@ pub struct LoadedLog {
 
 /// A segment after it was loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct LoadedSegment {
     /// Its base offset.
     pub base_offset: i64,
@@ -132,7 +132,7 @@ pub struct LoadedSegment {
 
 /// A file of the directory, before and afterwards.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct LoadedFile {
     /// Its name.
     pub name: String,

@@ -11,7 +11,7 @@ use crate::types::{Io, is_or_are, offsets_in_words};
 
 /// Offsets whose records cannot be read afterwards. Compaction may have removed some of them before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct LostOffsets {
     /// Inclusive.
     pub start_offset: i64,

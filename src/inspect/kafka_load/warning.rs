@@ -9,7 +9,7 @@ use crate::fs::names::FileKind;
 
 /// What Kafka does not notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum LoadWarningKind {
     /// The last segment has bytes after its last whole batch. They stay, and the next append follows them.
@@ -36,7 +36,7 @@ impl LoadWarningKind {
 
 /// Damage that Kafka accepts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct LoadWarning {
     /// What it is.
     pub kind: LoadWarningKind,

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 /// How the derived files of a partition differ from those that its `.log` files give.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct RebuildReport {
     /// The partition directory.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub path: PathBuf,
     /// The `index.interval.bytes` of the rebuilt indexes.
     pub index_interval_bytes: u64,
@@ -32,7 +32,7 @@ impl RebuildReport {
 
 /// Where the `index.interval.bytes` of a rebuild is from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum IntervalSource {
     /// From the settings that were given.
@@ -59,11 +59,11 @@ impl IntervalSource {
 
 /// A derived file, and how it differs from the one that the `.log` gives.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct DerivedFile {
     /// The file.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub file: PathBuf,
     /// Whether and how it differs.
     pub state: FileState,
@@ -75,13 +75,13 @@ pub struct DerivedFile {
     /// differs or one of the two does not exist.
     pub first_difference: Option<u64>,
     /// The copy of the old bytes; `None` in a dry run, and if all of them are zero.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub quarantine: Option<PathBuf>,
 }
 
 /// Whether and how a derived file differs from the one that the `.log` gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum FileState {
     /// It does not differ.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// What damage is mended, and what is given up for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum RepairPolicy {
     /// Cuts a torn write: damage at the end of the last segment, after which no valid batch follows. Other damage of a `.log` is an
@@ -46,11 +46,11 @@ impl RepairPolicy {
 /// It does not list the files of a `LogWriter` (`.cordwood.*`), whose recovery points are lowered with the log, unless they show that
 /// records are missing, and not the removal of `.kafka_cleanshutdown` in a data directory, both of which happen before the first change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct RepairPlan {
     /// The partition directory.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub path: PathBuf,
     /// The policy.
     pub policy: RepairPolicy,
@@ -70,7 +70,7 @@ pub struct RepairPlan {
     pub log_end_offset: i64,
     /// Files of others, which are left: they end in `.log` or another suffix of Kafka's, but their names have no base offset of 20
     /// digits. A broker does not load the partition before they are moved away.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub foreign_files: Vec<PathBuf>,
 }
 
@@ -88,7 +88,7 @@ impl RepairPlan {
 
 /// The kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum RepairActionKind {
     /// Bytes are cut off the end of a `.log`.
@@ -147,13 +147,13 @@ impl RepairActionKind {
 
 /// A change of a repair.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct RepairAction {
     /// What is done.
     pub kind: RepairActionKind,
     /// The file.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub file: PathBuf,
     /// The first byte that is removed or replaced, in bytes from the start of the file.
     pub start_position: u64,
@@ -162,7 +162,7 @@ pub struct RepairAction {
     /// Why, with the evidence.
     pub reason: String,
     /// The file in `quarantine/` that keeps the bytes; `None` if no byte is removed or all are zero.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub quarantine: Option<PathBuf>,
 }
 
@@ -175,11 +175,11 @@ impl RepairAction {
 
 /// A range of a `.log` that is lost.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct LostRange {
     /// The `.log` file.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub file: PathBuf,
     /// The first byte, in bytes from the start of the file as it was.
     pub start_position: u64,
@@ -193,7 +193,7 @@ pub struct LostRange {
     /// Why.
     pub reason: String,
     /// The file in `quarantine/` that keeps the bytes.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub quarantine: Option<PathBuf>,
 }
 

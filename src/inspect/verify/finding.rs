@@ -10,14 +10,14 @@ use crate::types::offsets_in_words;
 
 /// A place where a file breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct Finding {
     /// The rule.
     pub rule: Rule,
     /// How serious it is.
     pub severity: Severity,
     /// The file or directory.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub file: PathBuf,
     /// Bytes from the start of the file, inclusive; `None` if the finding is not about bytes of it.
     pub position: Option<u64>,
@@ -38,7 +38,7 @@ pub struct Finding {
     /// Whether the checksum of a batch that is out of order is right.
     is_as_written: bool,
     /// The partition's directory, for the advice.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     partition: PathBuf,
     remedy: Remedy,
 }

@@ -102,7 +102,7 @@ impl Default for VerifyOptions {
 
 /// Batches with a field that no rule protects against every flipped bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct Unprotected {
     /// Batches with a leader epoch that `leader-epoch-checkpoint` does not cover: only a decrease is found.
     pub leader_epochs: u64,
@@ -112,7 +112,7 @@ pub struct Unprotected {
 
 /// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct Verification {
     /// The findings, by partition in the order of the paths, and by file and position.
     pub findings: Vec<Finding>,

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub enum Severity {
     /// No rule is broken; an operator may want to know it.
     Info,
@@ -34,7 +34,7 @@ impl fmt::Display for Severity {
 
 /// What to do about a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub(super) enum Remedy {
     /// `cordwood reindex`: it refuses a log with damage.
     Reindex,
@@ -60,7 +60,7 @@ macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident = $code:literal, $severity:ident, $remedy:expr, $kafka:literal;)+) => {
         /// A rule that a file breaks.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        #[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+        #[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
         #[non_exhaustive]
         pub enum Rule {
             $($(#[$doc])* $name,)+

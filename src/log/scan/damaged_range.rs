@@ -7,10 +7,10 @@ use crate::segment::{Batch, DamagedSpan, Segment, UNSEARCHED};
 
 /// A damaged range of a segment, which a scan left out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct DamagedRange {
     /// The `.log`.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub file: PathBuf,
     /// Bytes from its start, inclusive.
     pub start_position: u64,

@@ -271,7 +271,8 @@ impl Scan {
     ///
     /// # Errors
     /// As [`Scan::next_record`].
-    pub(crate) fn next_accepted(&mut self, filter: Option<&RecordFilter>) -> Result<Option<RecordRef<'_>>> {
+    #[doc(hidden)]
+    pub fn next_accepted(&mut self, filter: Option<&RecordFilter>) -> Result<Option<RecordRef<'_>>> {
         match filter {
             None => self.next_record(),
             Some(filter) => {

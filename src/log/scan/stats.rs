@@ -2,7 +2,7 @@
 
 /// What a scan did so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct ScanStats {
     /// Records returned.
     pub records: u64,

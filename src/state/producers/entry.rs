@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::control::EndMarker;
 use crate::record::{BatchHeader, sequence_after};
 
@@ -13,7 +12,7 @@ const MAX_BATCHES: usize = 5;
 ///
 /// *Source*: `BatchMetadata`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct SequenceRange {
     /// The sequence of its last offset; −1 if it has none.
     pub last_sequence: i32,
@@ -50,7 +49,7 @@ impl SequenceRange {
 ///
 /// *Source*: `ProducerStateEntry`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct ProducerEntry {
     /// The producer's id.
     pub producer_id: i64,
@@ -175,8 +174,7 @@ impl ProducerEntry {
     }
 
     fn push(&mut self, batch: SequenceRange) {
-        if self.batches.len() == MAX_BATCHES - usize::from(seeded_bugs::is(SeededBug::FourBatchesRemembered))
-        {
+        if self.batches.len() == MAX_BATCHES {
             self.batches.remove(0);
         }
         self.batches.push(batch);

@@ -4,7 +4,6 @@ use super::producer_map::ProducerMap;
 use super::states::outside_transaction;
 use super::{ProducerEntry, ProducerStates, SequenceRange};
 use crate::error::Malformed;
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::BatchHeader;
 use crate::record::control::{ControlType, EndMarker};
 
@@ -170,8 +169,5 @@ fn check_sequence(
         let last = entry.last_batch().or_else(|| before.and_then(ProducerEntry::last_batch));
         last.map_or(0, SequenceRange::next_sequence)
     };
-    if seeded_bugs::is(SeededBug::SequenceLeftOut) && header.base_sequence.checked_sub(1) == Some(expected) {
-        return Ok(());
-    }
     if header.base_sequence == expected { Ok(()) } else { Err(ProducerRefusal::Sequence { expected }) }
 }

@@ -13,7 +13,7 @@ use crate::state::producers::{ProducerEntry, ProducerStates};
 ///
 /// *Source*: `ProducerStateEntry`; `kafka-transactions.sh describe-producers`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct ProducerState {
     /// The producer's id.
     pub producer_id: i64,

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use super::replay::Replayed;
 use super::{Producers, is_forgotten, kept, snapshot_file, snapshots_in};
 use crate::error::Result;
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, Staged};
 use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates};
 use crate::writer::poison::is_full;
@@ -144,7 +143,6 @@ impl<'a> Rebuild<'a> {
         (producers, in_use): (&Producers, HashSet<i64>),
         now: i64,
     ) -> Self {
-        let is_kept = seeded_bugs::is(SeededBug::TruncatedProducersKept);
         Self {
             directory,
             segments,
@@ -154,8 +152,8 @@ impl<'a> Rebuild<'a> {
             in_use,
             present: producers.snapshots.clone(),
             snapshots: producers.snapshots.iter().map(|offset| (*offset, None)).collect(),
-            states: if is_kept { producers.states.clone() } else { producers.states.emptied() },
-            leaves_out: !is_kept && !producers.states.is_empty(),
+            states: producers.states.emptied(),
+            leaves_out: !producers.states.is_empty(),
             map_end: log_end_offset,
             last_snapshot: producers.last_snapshot,
         }
@@ -245,9 +243,6 @@ impl<'a> Rebuild<'a> {
     ///
     /// *Source*: `ProducerStateManager.removeStraySnapshots`.
     fn remove_strays(&mut self, bases: &[i64]) {
-        if seeded_bugs::is(SeededBug::StraySnapshotsKept) {
-            return;
-        }
         let is_stray = |offset: &i64| !bases.contains(offset);
         let latest = self.snapshots.keys().copied().rfind(is_stray);
         let kept = latest.filter(|latest| bases.last().is_none_or(|last| latest >= last));
@@ -258,7 +253,7 @@ impl<'a> Rebuild<'a> {
     fn truncate_and_reload(&mut self, end_offset: i64) -> Result<()> {
         let start = self.log_start_offset;
         self.snapshots.retain(|offset, _| *offset <= end_offset && *offset > start);
-        if end_offset != self.map_end && !seeded_bugs::is(SeededBug::TruncatedProducersKept) {
+        if end_offset != self.map_end {
             return self.load();
         }
         self.map_end = self.map_end.max(start);

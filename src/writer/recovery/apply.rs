@@ -6,7 +6,6 @@ use super::torn_write::Cut;
 use super::{remove_newest_first, split};
 use crate::error::{Error, IoAction, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, SegmentFile};
 use crate::log::Replacement;
 use crate::log::live_segments::LiveSegments;
@@ -249,9 +248,7 @@ fn write_indexes(directory: &Directory, segment: &SegmentPlan) -> Result<()> {
         let name = segment_file(*base_offset, FileKind::TransactionIndex);
         if is_stale(FileKind::TransactionIndex) {
             directory.replace(&name, entries)?;
-        } else if directory.identity_of(&name)?.is_some()
-            && !seeded_bugs::is(SeededBug::TransactionIndexNotSynced)
-        {
+        } else if directory.identity_of(&name)?.is_some() {
             // with its name: a missing file is one without entries
             directory.open_writable(&name)?.sync()?;
             directory.sync()?;

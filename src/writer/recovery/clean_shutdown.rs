@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::error::{Malformed, Result};
 use crate::fs::Directory;
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::index::TransactionIndex;
 use crate::segment::Segment;
 use crate::state::clean_marker::{CLEAN, CleanMarker};
@@ -39,9 +38,6 @@ pub(super) fn is_unchanged(
     directory: &Directory,
     segments: &[Arc<Segment>],
 ) -> Result<bool> {
-    if seeded_bugs::is(SeededBug::CleanMarkerByExistence) {
-        return Ok(true);
-    }
     let Some(last) = segments.last() else { return Ok(false) };
     let end = marker.log_end_offset();
     if !marker.matches_files(directory)? || last.torn_tail()?.is_some() || last.end_offset()? != end {

@@ -35,7 +35,6 @@ use super::poison::is_full;
 use super::spare;
 use crate::error::Result;
 use crate::fs::Directory;
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::segment::remove_segment;
 use crate::state::producers::ProducerEntry;
 
@@ -103,15 +102,9 @@ pub(super) fn remove_newest_first(
     directory: &Directory,
     newest_first: impl Iterator<Item = i64>,
 ) -> Result<()> {
-    let mut bases: Vec<_> = newest_first.collect();
-    if seeded_bugs::is(SeededBug::SwappedDeleteOrder) {
-        bases.reverse();
-    }
-    for base_offset in bases {
+    for base_offset in newest_first {
         remove_segment(directory, base_offset)?;
-        if !seeded_bugs::is(SeededBug::NoDirectorySyncOnDelete) {
-            directory.sync()?;
-        }
+        directory.sync()?;
     }
     Ok(())
 }

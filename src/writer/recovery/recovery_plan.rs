@@ -13,11 +13,11 @@ use std::path::PathBuf;
 /// directory rewrites the partition's lines in the checkpoints
 /// and removes `.kafka_cleanshutdown`. The plan does not list the indexes of a removed segment either, which are deleted with it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct RecoveryPlan {
     /// The partition directory.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub path: PathBuf,
     /// Whether the files have not changed since the last writer closed the log. False for a log written by a broker, and for a
     /// directory without a segment.
@@ -39,7 +39,7 @@ pub struct RecoveryPlan {
     /// The segments that are split.
     pub splits: Vec<SegmentSplit>,
     /// The `.deleted` files that stay, because the records of their segments may be nowhere else. A broker deletes them.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub kept_files: Vec<PathBuf>,
     /// Whether `leader-epoch-checkpoint` is replaced because it does not match the batches, or because there are no batches.
     pub rewrites_leader_epochs: bool,
@@ -58,11 +58,11 @@ impl RecoveryPlan {
 
 /// A byte range that recovery cuts from a `.log` file: a torn write, and everything after it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct RecoveryCut {
     /// The `.log` file.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub file: PathBuf,
     /// The first byte of the range, in bytes from the start of the file.
     pub start_position: u64,
@@ -75,7 +75,7 @@ pub struct RecoveryCut {
     /// Why the range is cut.
     pub reason: String,
     /// The file in `quarantine/` that keeps the bytes; `None` if all of them are zero (preallocated space).
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub quarantine: Option<PathBuf>,
 }
 
@@ -88,11 +88,11 @@ impl RecoveryCut {
 
 /// An index file that recovery rebuilds from the batches of its `.log`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct RebuiltIndex {
     /// The index file.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub file: PathBuf,
     /// What is wrong with the file.
     pub reason: RebuildReason,
@@ -100,7 +100,7 @@ pub struct RebuiltIndex {
 
 /// Why an index file is rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum RebuildReason {
     /// The file does not exist.
@@ -125,14 +125,14 @@ impl RebuildReason {
 
 /// A file that recovery deletes or renames.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct FileChange {
     /// The file.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub file: PathBuf,
     /// The new path; `None` if the file is deleted.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub new_file: Option<PathBuf>,
     /// Why.
     pub reason: FileChangeReason,
@@ -140,7 +140,7 @@ pub struct FileChange {
 
 /// Why a file is deleted or renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum FileChangeReason {
     /// A temporary file of an interrupted change, such as a truncation or a roll. Deleted.
@@ -177,11 +177,11 @@ impl FileChangeReason {
 
 /// A segment that recovery splits because it has offsets more than 2³¹ − 1 above its base offset.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub struct SegmentSplit {
     /// The `.log` file of the segment.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub file: PathBuf,
     /// The base offset of each new segment, ascending.
     pub base_offsets: Vec<i64>,

@@ -8,7 +8,6 @@ use super::scan_segment::Scanned;
 use crate::error::Result;
 use crate::fs::Directory;
 use crate::fs::names::{FileKind, segment_file};
-use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::segment::Segment;
 
 /// What is cut from the log.
@@ -37,10 +36,6 @@ pub(super) fn find(
     let kept = match scanned.iter().position(|scanned| scanned.cut.is_some()) {
         Some(torn) => {
             refuse_damage(unclean, scanned, torn, durable)?;
-            if seeded_bugs::is(SeededBug::LengthTrustedPastEnd) {
-                trust_length(unclean, scanned, torn)?;
-                return Ok(None);
-            }
             torn + 1
         }
         None if begins_after_lost_end(unclean, scanned, durable) => scanned.len() - 1,
@@ -141,14 +136,4 @@ fn begins_after_lost_end(unclean: &[Arc<Segment>], scanned: &[Scanned], durable:
         return false;
     };
     last.size() == 0 && segment.base_offset() > previous.end_offset.max(durable)
-}
-
-/// A seeded bug: all bytes of the segment count as data.
-fn trust_length(unclean: &[Arc<Segment>], scanned: &mut [Scanned], torn: usize) -> Result<()> {
-    if let (Some(segment), Some(scanned)) = (unclean.get(torn), scanned.get_mut(torn))
-        && let Some(part) = scanned.parts.last_mut()
-    {
-        part.state.size = segment.file_size()? - part.start;
-    }
-    Ok(())
 }

@@ -1,7 +1,10 @@
 //! Bugs seeded in the writer, one at a time. One of the rigs must detect each bug, and must report nothing without it.
+//!
+//! The bugs are the patches of `tests/seeded`. `tests/seeded_bugs.py` applies them to a copy of the tree, where these tests run.
+
+use std::collections::BTreeSet;
 
 use cordwood::fs::mem::{FaultKind, MemoryDisk};
-use cordwood::fs::seeded_bugs::{SeededBug, seed};
 use cordwood::writer::FlushMode;
 use cordwood::{Log, LogOptions};
 
@@ -12,11 +15,17 @@ use crate::found;
 use crate::histories::{self, failed_markers};
 use crate::judge::{Judge, Tally};
 use crate::model::Expected;
+use crate::positions::lost_commits;
 use crate::script::{Before, Client, Op, Setup};
 use crate::tails::cut;
 
+/// Switches a bug on in this thread, instead of the previous one; `None`: no bug.
+fn seed(bug: Option<&'static str>) {
+    panic!("no bug {bug:?} here: `make seeded-bugs` runs this test in a copy of the tree that has it");
+}
+
 /// Runs a rig without and with a bug. A bug is seeded in this thread only.
-fn is_caught(bug: SeededBug, rig: impl Fn() -> Tally) {
+fn is_caught(bug: &'static str, rig: impl Fn() -> Tally) {
     seed(None);
     rig().assert_none();
     seed(Some(bug));
@@ -24,8 +33,8 @@ fn is_caught(bug: SeededBug, rig: impl Fn() -> Tally) {
     seed(None);
     // an assertion in the writer may have detected the bug
     let Ok(tally) = tally else { return };
-    assert!(tally.violations() > 0, "{bug:?} was not noticed: {}", tally.counts());
-    println!("{bug:?}: {}\n    {}", tally.counts(), tally.examples.values().next().unwrap());
+    assert!(tally.violations() > 0, "{bug} was not noticed: {}", tally.counts());
+    println!("{bug}: {}\n    {}", tally.counts(), tally.examples.values().next().unwrap());
 }
 
 fn short_sequences() -> Tally {
@@ -49,76 +58,77 @@ fn failed_operations() -> Tally {
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_ack_before_fsync_is_caught() {
-    is_caught(SeededBug::AckBeforeFsync, short_sequences);
+    is_caught("ack_before_fsync", short_sequences);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_no_directory_sync_on_create_is_caught() {
-    is_caught(SeededBug::NoDirectorySyncOnCreate, short_sequences);
+    is_caught("no_directory_sync_on_create", short_sequences);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_no_directory_sync_on_rename_is_caught() {
-    is_caught(SeededBug::NoDirectorySyncOnRename, short_sequences);
+    is_caught("no_directory_sync_on_rename", short_sequences);
+    is_caught("no_directory_sync_on_rename", lost_commits);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_no_directory_sync_on_delete_is_caught() {
-    is_caught(SeededBug::NoDirectorySyncOnDelete, short_sequences);
+    is_caught("no_directory_sync_on_delete", short_sequences);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_swapped_delete_order_is_caught() {
-    is_caught(SeededBug::SwappedDeleteOrder, short_sequences);
+    is_caught("swapped_delete_order", short_sequences);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_new_segment_before_old_flush_is_caught() {
-    is_caught(SeededBug::NewSegmentBeforeOldFlush, short_sequences);
+    is_caught("new_segment_before_old_flush", short_sequences);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_recovery_point_before_fsync_is_caught() {
-    is_caught(SeededBug::RecoveryPointBeforeFsync, short_sequences);
+    is_caught("recovery_point_before_fsync", short_sequences);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_no_truncate_after_short_write_is_caught() {
-    is_caught(SeededBug::NoTruncateAfterShortWrite, failed_operations);
+    is_caught("no_truncate_after_short_write", failed_operations);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_fsync_retried_after_error_is_caught() {
-    is_caught(SeededBug::FsyncRetriedAfterError, failed_operations);
+    is_caught("fsync_retried_after_error", failed_operations);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_length_trusted_past_end_is_caught() {
-    is_caught(SeededBug::LengthTrustedPastEnd, || cut(150, 7));
+    is_caught("length_trusted_past_end", || cut(150, 7));
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_index_entries_not_written_is_caught() {
-    is_caught(SeededBug::IndexEntriesNotWritten, short_sequences);
+    is_caught("index_entries_not_written", short_sequences);
 }
 
 /// If a checkpoint is lost, deleted records do not reappear; if that cannot be ensured, the log is not opened.
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_empty_checkpoint_is_zero_is_caught() {
-    is_caught(SeededBug::EmptyCheckpointIsZero, || {
+    is_caught("empty_checkpoint_is_zero", || {
         let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Killed };
         let mut client = Client::of(setup);
         client.apply(Op::Reopen, &mut |_| ());
@@ -139,9 +149,9 @@ fn seeded_empty_checkpoint_is_zero_is_caught() {
 
 /// A clean marker of an earlier close, in a log that was appended to and then torn.
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_clean_marker_by_existence_is_caught() {
-    is_caught(SeededBug::CleanMarkerByExistence, || {
+    is_caught("clean_marker_by_existence", || {
         let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Closed };
         let mut client = Client::of(setup);
         let files = client.disk.shown().files();
@@ -172,9 +182,9 @@ fn seeded_clean_marker_by_existence_is_caught() {
 
 /// A reader that is refreshed after segments were replaced sees all of the new ones.
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_segments_replaced_one_by_one_is_caught() {
-    is_caught(SeededBug::SegmentsReplacedOneByOne, || {
+    is_caught("segments_replaced_one_by_one", || {
         let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Killed };
         let mut client = Client::new(MemoryDisk::new(16), setup.options());
         client.apply(Op::Reopen, &mut |_| ());
@@ -204,93 +214,102 @@ fn seeded_segments_replaced_one_by_one_is_caught() {
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_snapshot_before_log_sync_is_caught() {
-    is_caught(SeededBug::SnapshotBeforeLogSync, || short_sequences_after(Before::Nothing));
+    is_caught("snapshot_before_log_sync", || short_sequences_after(Before::Nothing));
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_no_snapshot_at_roll_is_caught() {
-    is_caught(SeededBug::NoSnapshotAtRoll, || short_sequences_after(Before::Closed));
+    is_caught("no_snapshot_at_roll", || short_sequences_after(Before::Closed));
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_stray_snapshots_kept_is_caught() {
-    is_caught(SeededBug::StraySnapshotsKept, || short_sequences_after(Before::Closed));
+    is_caught("stray_snapshots_kept", || short_sequences_after(Before::Closed));
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_sequence_left_out_is_caught() {
-    is_caught(SeededBug::SequenceLeftOut, histories);
+    is_caught("sequence_left_out", histories);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_four_batches_remembered_is_caught() {
-    is_caught(SeededBug::FourBatchesRemembered, histories);
+    is_caught("four_batches_remembered", histories);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_truncated_producers_kept_is_caught() {
-    is_caught(SeededBug::TruncatedProducersKept, histories);
+    is_caught("truncated_producers_kept", histories);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_aborted_transactions_not_taken_back_is_caught() {
-    is_caught(SeededBug::AbortedTransactionsNotTakenBack, failed_markers);
+    is_caught("aborted_transactions_not_taken_back", failed_markers);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_transaction_index_not_synced_is_caught() {
-    is_caught(SeededBug::TransactionIndexNotSynced, || short_sequences_after(Before::Closed));
+    is_caught("transaction_index_not_synced", || short_sequences_after(Before::Closed));
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_producer_ids_not_synced_is_caught() {
-    is_caught(SeededBug::ProducerIdsNotSynced, || short_sequences_after(Before::Nothing));
+    is_caught("producer_ids_not_synced", || short_sequences_after(Before::Nothing));
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_commit_acknowledged_before_sync_is_caught() {
-    is_caught(SeededBug::CommitAcknowledgedBeforeSync, || short_sequences_after(Before::Nothing));
+    is_caught("commit_acknowledged_before_sync", || short_sequences_after(Before::Nothing));
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_open_transaction_left_is_caught() {
-    is_caught(SeededBug::OpenTransactionLeft, || short_sequences_after(Before::Nothing));
+    is_caught("open_transaction_left", || short_sequences_after(Before::Nothing));
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_aborted_records_count_is_caught() {
-    is_caught(SeededBug::AbortedRecordsCount, compactions);
+    is_caught("aborted_records_count", compactions);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_replaced_before_commit_is_caught() {
-    is_caught(SeededBug::ReplacedBeforeCommit, compactions);
+    is_caught("replaced_before_commit", compactions);
 }
 
 #[test]
-#[ignore = "together they take a minute; `make guarantees` runs them"]
+#[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_first_record_kept_is_caught() {
-    is_caught(SeededBug::FirstRecordKept, compactions);
+    is_caught("first_record_kept", compactions);
 }
 
 #[test]
 fn every_seeded_bug_has_a_test() {
-    let names = include_str!("seeded_bugs.rs");
-    for bug in SeededBug::ALL {
-        assert!(names.contains(&format!("is_caught(SeededBug::{bug:?},")), "{bug:?} has no test");
-    }
+    let (tests, folder) =
+        (include_str!("seeded_bugs.rs"), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/seeded"));
+    let tested: BTreeSet<_> =
+        tests.split("is_caught(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let files =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let files: Vec<_> = files.collect();
+    let bugs: BTreeSet<_> = files
+        .iter()
+        .filter_map(|file| file.strip_suffix(".patch"))
+        .filter(|name| *name != "switch")
+        .collect();
+    assert_eq!(tested, bugs);
 }

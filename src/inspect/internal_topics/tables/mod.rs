@@ -9,13 +9,14 @@ mod errors;
 mod group_replay;
 mod members;
 mod open_transactions;
-#[cfg(feature = "python")]
+#[cfg(feature = "binding")]
 mod stored;
 mod table;
 mod topic_logs;
 mod transactions;
 
-pub(crate) use cluster::{Assignments, SnapshotFault, SnapshotFaultKind, known_settings, snapshot_fault};
+pub use cluster::known_settings;
+pub(crate) use cluster::{Assignments, SnapshotFault, SnapshotFaultKind, snapshot_fault};
 pub use cluster::{
     ClusterMetadata, SettingSource, TopicSettings, is_topic_compacted, metadata, metadata_records,
     topic_settings,

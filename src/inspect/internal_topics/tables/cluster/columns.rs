@@ -86,7 +86,7 @@ static DELEGATION_TOKENS: Struct = Struct::shared(
 );
 
 /// The columns of all tables of this module.
-#[cfg(feature = "python")]
+#[cfg(feature = "binding")]
 pub(in super::super) static COLUMNS: [&Struct; 13] = [
     &TOPICS,
     &PARTITIONS,

@@ -22,10 +22,10 @@ use crate::fs::Directory;
 use crate::fs::names::CLUSTER_METADATA_DIRECTORY;
 use crate::log::{DamagedRange, Log, OnDamage};
 pub(crate) use assignments::Assignments;
-#[cfg(feature = "python")]
+#[cfg(feature = "binding")]
 pub(super) use columns::COLUMNS;
 pub use records::metadata_records;
-pub(crate) use settings::known_settings;
+pub use settings::known_settings;
 pub use settings::{SettingSource, TopicSettings, is_topic_compacted, topic_settings};
 use snapshot::{Snapshot, snapshots_in};
 pub(crate) use snapshot::{SnapshotFault, SnapshotFaultKind, snapshot_fault};
@@ -37,12 +37,12 @@ static ERRORS: Struct = Struct::shared("errors", &[field("offset", Int64), field
 
 /// The metadata of a cluster as of an offset of its log.
 #[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "python", derive(serde::Deserialize, serde::Serialize))]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct ClusterMetadata {
     /// The exclusive end: every record below it is applied, except those of the errors.
     pub offset: i64,
     /// The file of the snapshot from which the replay began; `None` if it began with the log.
-    #[cfg_attr(feature = "python", serde(with = "crate::types::paths"))]
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub snapshot: Option<std::path::PathBuf>,
     /// Topics: name, id, number of partitions, largest number of replicas.
     pub topics: Table,

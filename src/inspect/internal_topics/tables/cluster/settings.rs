@@ -147,12 +147,11 @@ pub fn topic_settings(
 
 /// What is known of the settings of a partition's topic.
 #[derive(Debug, Default)]
-pub(crate) struct KnownSettings {
+pub struct KnownSettings {
     /// `None` as in [`topic_settings`], and if the metadata cannot be read.
-    pub(crate) settings: Option<TopicSettings>,
+    pub settings: Option<TopicSettings>,
     /// Why the metadata cannot be read.
-    #[cfg_attr(not(feature = "python"), expect(dead_code, reason = "only its retention asks"))]
-    pub(crate) damage: Option<Error>,
+    pub damage: Option<Error>,
 }
 
 /// [`topic_settings`] by the metadata of the data directory. Metadata that cannot be read is a warning and no error, because it must not
@@ -160,7 +159,7 @@ pub(crate) struct KnownSettings {
 ///
 /// # Errors
 /// [`Error::Io`] of the partition; [`Error::Interrupted`].
-pub(crate) fn known_settings(partition: &Path, options: &LogOptions) -> Result<KnownSettings> {
+pub fn known_settings(partition: &Path, options: &LogOptions) -> Result<KnownSettings> {
     let Some(place) = Place::of(partition)? else { return Ok(KnownSettings::default()) };
     match place.topic_settings(None, options) {
         Ok(settings) => Ok(KnownSettings { settings, damage: None }),

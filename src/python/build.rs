@@ -7,15 +7,12 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-const STUB: &str = "python/cordwood/_core.pyi";
-const PARTS: &str = "python/cordwood/_stubs";
+const STUB: &str = "../../python/cordwood/_core.pyi";
+const PARTS: &str = "../../python/cordwood/_stubs";
 const QUOTES: &str = "\"\"\"";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=build.rs");
-    if env::var_os("CARGO_FEATURE_PYTHON").is_none() {
-        return Ok(());
-    }
     println!("cargo::rerun-if-changed={STUB}");
     // of a directory, cargo looks at its files, too
     println!("cargo::rerun-if-changed={PARTS}");

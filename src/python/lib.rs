@@ -1,0 +1,9 @@
+//! The extension module `cordwood._core`, a crate above the core. Its modules name those of the core as modules of the core do.
+
+use cordwood::{
+    arrow, cleaner, config, dir, error, fs, index, inspect, log, plan, record, segment, state, text, types,
+    writer,
+};
+
+#[path = "mod.rs"]
+mod python;
