@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import cordwood
 from cordwood import ConfigError, CordwoodError, Finding, KafkaLoad, LoadAction
-from cordwood._core import _directory_fates
+from cordwood._core import _directory_fates, _other_directories
 from cordwood.cli.exit_codes import UsageError, error_in_words, say
 from cordwood.cli.progress import elapsed
 from cordwood.cli.settings import INTERVAL_SOURCES
@@ -157,7 +157,7 @@ def print_kafka_loads(
             # a broker recovers this log after any shutdown
             how = clean if fate.code != "metadata" else False
             _load(path, partial(plan, path, how), fate, findings, outcomes, say_load)
-        others = len(directories) > 1 and not any(fate.code == "metadata" for fate in fates.values())
+        others = _other_directories(directory, directories)
         alone = "these data directories" if others else "this data directory alone"
         is_whole &= _say_verdict(directory, alone, findings, outcomes, json=json) and outcomes.is_whole
     outcomes = _Outcomes()
@@ -280,15 +280,24 @@ def _accepted(load: KafkaLoad, findings: Sequence[Finding] | None) -> list[Findi
 
 def _targets(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     """Return the data directories, and the partition directories outside them, each once."""
-    directories: dict[str, Path] = {}
-    partitions: dict[str, Path] = {}
+    directories: dict[Path, Path] = {}
+    partitions: dict[Path, Path] = {}
     for path in paths:
         kind = cordwood.classify(path).kind
         if kind not in {"data_directory", "partition"}:
             raise UsageError(f"{path}: --as-kafka expects a partition directory or a data directory")
-        (directories if kind == "data_directory" else partitions)[str(path.absolute())] = path
-    outside = [path for path in partitions.values() if str(path.absolute().parent) not in directories]
+        if kind == "data_directory":
+            directories.setdefault(path.resolve(), path)
+        else:
+            partitions.setdefault(_resolved(path), path)
+    outside = [path for resolved, path in partitions.items() if resolved.parent not in directories]
     return list(directories.values()), outside
+
+
+def _resolved(partition: Path) -> Path:
+    """Return the path without symbolic links but that of the partition, whose name counts."""
+    path = partition.absolute()
+    return path.parent.resolve() / path.name
 
 
 def _print_fields(load: KafkaLoad, fate: _Fate, accepted: Sequence[Finding]) -> None:

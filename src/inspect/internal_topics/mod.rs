@@ -34,7 +34,9 @@ pub use control::control_record_text;
 pub(super) use java::write_double;
 pub use parser::{MessageParser, MissingKey, ParsedRecord};
 pub use readable::DecodeError;
-pub(crate) use tables::{Assignments, SnapshotFault, SnapshotFaultKind, known_settings, snapshot_fault};
+pub(crate) use tables::{
+    Assignments, ReplicaPlace, SnapshotFault, SnapshotFaultKind, known_settings, snapshot_fault,
+};
 pub use tables::{
     Cell, ClusterMetadata, SettingSource, Table, TableOptions, TopicSettings, consumer_groups,
     consumer_offsets, is_topic_compacted, metadata, metadata_records, open_transactions, topic_settings,

@@ -53,12 +53,22 @@ def test_the_metadata_may_be_in_another_data_directory_of_the_same_broker(
     assert code == 0
     assert fates == dict.fromkeys(OTHERS, "kept") | {METADATA: "metadata"}
     assert [summary["stray"] for summary in summaries] == [0, 0]
-    assert "with these data directories starts" in command("verify", data, other, "--as-kafka", "-q")[1]
+    shown = command("verify", data, other, "--as-kafka", "-q")[1]
+    assert shown.count("with these data directories starts") == 2
+    assert "with this data directory alone starts" in command("verify", data, "--as-kafka", "-q")[1]
     # it is alone, or that of another broker
     assert verdicts(command, other)[1] == {"cities-1": "stray"}
     text = (other / "meta.properties").read_text()
     (other / "meta.properties").write_text(text.replace("node.id=1", "node.id=2"))
     assert verdicts(command, data, other)[1]["cities-1"] == "stray"
+    assert "these data directories" not in command("verify", data, other, "--as-kafka", "-q")[1]
+
+
+def test_a_data_directory_that_is_given_by_two_names_has_one_verdict(command: Command, data: Path) -> None:
+    link = data.parent / "link"
+    link.symlink_to(data)
+    assert len(verdicts(command, data, link)[2]) == 1
+    assert verdicts(command, link / "cities-0", data)[2][0]["partitions"] == len(OTHERS) + 1
 
 
 def test_partitions_that_the_metadata_does_not_have_are_stray(command: Command, data: Path) -> None:
@@ -125,6 +135,23 @@ def test_a_partition_whose_directory_is_gone_becomes_an_empty_one(command: Comma
     code, _, (summary,) = verdicts(command, data)
     assert (code, summary["partitions"], summary["missing"]) == (0, 5, 0)
     assert [(found.severity, found.code) for found in cw.verify(data).findings] == [("info", "partition_missing")]
+
+
+def test_a_missing_partition_of_a_broker_that_knows_no_directories(command: Command, data: Path) -> None:
+    """Before `metadata.version` 3.7: a checkpoint shows that the partition was in this directory."""
+    properties = data / "meta.properties"
+    lines = properties.read_text().splitlines()
+    properties.write_text("\n".join(line for line in lines if not line.startswith("directory.id")) + "\n")
+    shutil.rmtree(data / "cities-1")
+    (finding,) = [finding for finding in cw.verify(data).findings if finding.code == "partition_missing"]
+    assert (finding.severity, finding.file) == ("error", str(data / "cities-1"))
+    assert "has on this broker" in finding.expected
+    code, _, (summary,) = verdicts(command, data)
+    assert (code, summary["missing"]) == (1, 1)
+    # it may be in another directory of the broker
+    for checkpoint in data.glob("*-checkpoint"):
+        checkpoint.write_text("0\n0\n")
+    assert "partition_missing" not in {finding.code for finding in cw.verify(data).findings}
 
 
 def test_a_partition_in_two_data_directories_of_a_broker_stops_it(command: Command, data: Path, tmp_path: Path) -> None:

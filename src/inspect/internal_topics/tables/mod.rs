@@ -15,7 +15,9 @@ mod table;
 mod topic_logs;
 mod transactions;
 
-pub(crate) use cluster::{Assignments, SnapshotFault, SnapshotFaultKind, known_settings, snapshot_fault};
+pub(crate) use cluster::{
+    Assignments, ReplicaPlace, SnapshotFault, SnapshotFaultKind, known_settings, snapshot_fault,
+};
 pub use cluster::{
     ClusterMetadata, SettingSource, TopicSettings, is_topic_compacted, metadata, metadata_records,
     topic_settings,
