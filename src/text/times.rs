@@ -185,14 +185,14 @@ fn date_of_digits(text: &str) -> Option<String> {
         _ => return None,
     };
     utc::days_of(year, month, day)?;
-    let mut date = format!("{year}-{month:02}-{day:02}");
+    let date = format!("{year}-{month:02}-{day:02}");
     if let Some(hour) = cursor.number(2) {
         let (minute, second) = (cursor.number(2).unwrap_or(0), cursor.number(2));
         if hour > 23 || minute > 59 || second.is_some_and(|second| second > 59) {
             return None;
         }
         let second = second.map(|second| format!(":{second:02}")).unwrap_or_default();
-        date += &format!("T{hour:02}:{minute:02}{second}Z");
+        return Some(format!("{date}T{hour:02}:{minute:02}{second}Z"));
     }
     Some(date)
 }
