@@ -62,6 +62,8 @@ pub use scan::{DamagedRange, OnDamage, Progress, Ranges, Scan, ScanOptions, Scan
 pub use segments::Segments;
 pub use split::Split;
 pub use transactions::AbortedRange;
+#[cfg(feature = "inspect")]
+pub(crate) use transactions::marker;
 use transactions::{Outcome, Transactions};
 
 /// How a log is opened.
