@@ -264,3 +264,46 @@ def test_partitions_are_planned_without_the_settings_of_metadata_that_cannot_be_
     _, fates, (summary,) = verdicts(command, data)
     assert fates == dict.fromkeys(OTHERS, "kept") | {METADATA: "metadata"}
     assert (summary["starts"], summary["unreadable"], summary["whole"]) == (True, 0, 6)
+
+
+def test_high_watermarks_that_cannot_be_read_do_not_stop_a_broker_without_partitions(
+    command: Command, data: Path
+) -> None:
+    (data / "replication-offset-checkpoint").write_bytes(bytes(20))
+    assert not verdicts(command, data)[2][0]["starts"]
+    for name in OTHERS:
+        shutil.rmtree(data / name)
+    assert verdicts(command, data)[2][0]["starts"]
+    (finding,) = [finding for finding in cw.verify(data).findings if finding.code == "checkpoint_unreadable"]
+    assert (finding.severity, finding.evidence) == (
+        "warning",
+        ["a broker without partitions does not read it, and starts"],
+    )
+
+
+def test_the_verdict_names_the_segments_that_a_broker_deletes(command: Command, data: Path) -> None:
+    first = min((data / "cities-0").glob("*.log"))
+    renamed = first.rename(f"{first}.deleted")
+    (*_, summary) = verdicts(command, data)[2]
+    assert summary["deleted_files"] == [str(renamed)]
+    for path in (data, data / "cities-0"):
+        assert f"{renamed}: the broker deletes it" in command("verify", path, "--as-kafka", "-q")[1]
+
+
+def test_what_is_wrong_with_meta_properties_is_shown_as_in_the_file(command: Command, data: Path) -> None:
+    properties = data / "meta.properties"
+    for text, found in (
+        ("garbage\n", "no broker.id"),
+        ("version=1\nnode.id=x\n", "node.id=x"),
+        ("version=2\n", "version=2"),
+        ("version=1\nnode.id=1\n", "no cluster.id"),
+    ):
+        properties.write_text(text)
+        (finding,) = [finding for finding in cw.verify(data).findings if finding.code == "meta_properties_unreadable"]
+        assert finding.found == found
+    # one sentence for all partitions whose shutdown is not known
+    folders = [data.parent / name for name in ("a", "b")]
+    for folder in folders:
+        for name in ("cities-0", "cities-1"):
+            shutil.copytree(data / name, folder / name)
+    assert command("verify", *folders, "--as-kafka", "-q")[2].count("--clean or --unclean") == 1

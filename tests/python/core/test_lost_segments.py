@@ -221,6 +221,9 @@ def test_a_deletion_of_which_a_segment_is_missing_is_a_loss(tmp_path: Path) -> N
     remove(path, name(second, ".*"))
     assert codes(path) == {"lost_start"}
     refused(path)
+    [found] = [finding for finding in cw.verify(path).findings if finding.code == "lost_start"]
+    offsets = f"{name(first, '.log.deleted')} has offsets {first} to {second - 1}"
+    assert f"{offsets}: without .deleted it is a segment again" in found.evidence
 
 
 def test_a_deleted_segment_stays_if_the_live_one_has_lost_batches_of_it(tmp_path: Path) -> None:

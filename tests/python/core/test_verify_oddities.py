@@ -10,6 +10,7 @@ from batches import CONTROL, TRANSACTIONAL, Rec, batch, marker, write_partition
 from interop.broken_directories import METADATA, copy_whole
 
 import cordwood as cw
+from cordwood.cli import main
 
 NOW = 1_700_000_000_000
 
@@ -41,7 +42,7 @@ def test_a_gap_that_records_of_the_batch_before_it_may_explain(tmp_path: Path) -
     path = write_partition(tmp_path / "orders-0", [(0, [more, batch(5, [rec(b"five")])])])
     (finding,) = findings(path, "offset_gap")
     assert "more records than offsets" in finding.evidence[0]
-    assert "verify --deep" in finding.advice
+    assert "cordwood cat --columns offset" in finding.advice
     path = write_partition(tmp_path / "others-0", [(0, [more, batch(6, [rec(b"six")])])])
     (finding,) = findings(path, "offset_gap")
     assert "from another replica" in finding.advice
@@ -84,15 +85,24 @@ def test_the_advice_for_a_lost_start_outside_a_data_directory_names_tiered_topic
     assert "looks the same" in finding.evidence[-1]
 
 
-def test_a_partition_in_two_folders_is_a_warning(tmp_path: Path) -> None:
+def test_a_partition_in_two_folders_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for folder in ("a", "b"):
         write_partition(tmp_path / folder / "t-0", [(0, [batch(0, [rec(b"a")])])])
     found = cw.verify([tmp_path / "a", tmp_path / "b"]).findings
     copies = [finding for finding in found if finding.code == "duplicate_directory"]
     assert [(copy.severity, copy.file) for copy in copies] == [("warning", str(tmp_path / "b" / "t-0"))]
+    # what the advice says
+    both = [str(tmp_path / folder / "t-0") for folder in ("a", "b")]
+    assert copies[0].advice.startswith("compare them with cordwood diff")
+    assert main(["diff", *both]) == 0
+    assert len(list(cw.Log(both[0]).records())) + len(list(cw.Log(both[1]).records())) == 2
+    assert main(["count", str(tmp_path / "a"), str(tmp_path / "b")]) == 0
+    assert "2 partitions" in capsys.readouterr().out
     # of one broker, whose metadata is elsewhere; of several
     for folder in ("a", "b"):
-        (tmp_path / folder / "meta.properties").write_text(f"version=1\ncluster.id=x\nnode.id=1\ndirectory.id={folder}\n")
+        (tmp_path / folder / "meta.properties").write_text(
+            f"version=1\ncluster.id=x\nnode.id=1\ndirectory.id={folder}\n"
+        )
     found = cw.verify([tmp_path / "a", tmp_path / "b"]).findings
     (copy,) = [finding for finding in found if finding.code == "duplicate_directory"]
     assert (copy.severity, copy.file) == ("warning", str(tmp_path / "b" / "t-0"))
@@ -138,7 +148,14 @@ def test_snapshots_alone_are_read_by_every_path_to_them(tmp_path: Path, monkeypa
     (other / "cities-1").parent.mkdir()
     (data / "cities-1").rename(other / "cities-1")
     shutil.copy(data / "meta.properties", other)
-    paths: list[Path | list[Path]] = [data, [data], [data, other], [other, data], data / METADATA, [data, data / METADATA]]
+    paths: list[Path | list[Path]] = [
+        data,
+        [data],
+        [data, other],
+        [other, data],
+        data / METADATA,
+        [data, data / METADATA],
+    ]
     for path in paths:
         assert cw.metadata(path).topics.to_arrow() == whole
     monkeypatch.chdir(data / METADATA)
