@@ -228,6 +228,7 @@ __all__ = [
     "_nearest",
     "_offsets_in_words",
     "_open_log",
+    "_other_directories",
     "_other_unit",
     "_parse_time",
     "_partition_directory",
@@ -275,6 +276,9 @@ def _directory_fates(
     metadata of the cluster has there without a directory; at the end, `meta.properties` if it is missing. *others*:
     further data directories, one of which may have the metadata log of the broker.
     """
+
+def _other_directories(path: FilePath, others: Sequence[FilePath]) -> list[str]:
+    """Return those of some data directories that are further ones of the same broker, by their `meta.properties`."""
 
 def _has_segments(path: FilePath) -> bool:
     """Return whether a directory has a `.log` named by 20 digits, or one with `.swap`, which Kafka would rename."""

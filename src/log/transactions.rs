@@ -323,7 +323,7 @@ impl Transactions {
 
 /// The type of the (first) control record of a batch; `None` if compaction removed it, or if it does not end a
 /// transaction.
-pub(super) fn marker(
+pub(crate) fn marker(
     header: crate::record::BatchHeader,
     bytes: &[u8],
     buffer: &mut Vec<u8>,

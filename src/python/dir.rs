@@ -35,6 +35,23 @@ impl PyLogDir {
         matching(py, &self.topics(), wanted)
     }
 
+    /// Fails for a number that no partition of the topics (`None`: all) has.
+    fn refuse_unknown(&self, py: Python<'_>, topics: Option<&[String]>, numbers: &[i32]) -> PyResult<()> {
+        let names = self.0.directory.partitions().values();
+        let known: BTreeSet<_> = names
+            .filter(|name| topics.is_none_or(|topics| topics.contains(&name.topic)))
+            .map(|name| name.partition)
+            .collect();
+        let unknown = numbers.iter().enumerate().find(|(_, number)| !known.contains(number));
+        let Some((place, number)) = unknown else { return Ok(()) };
+        let expected = match known.first().zip(known.last()) {
+            Some((first, last)) => format!("the number of a partition, which are from {first} to {last}"),
+            None => "a partition of this data directory, which has none".to_owned(),
+        };
+        let wrong = Error::config(format!("partitions[{place}]"), expected, number.to_string());
+        Err(error::to_python(py, wrong))
+    }
+
     fn view<'py>(this: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         this.py().import("collections.abc")?.getattr(name)?.call1((this,))
     }
@@ -120,6 +137,7 @@ impl PyLogDir {
         let (options, contents) = keywords.columns(&Column::WITH_ORIGIN)?;
         let partitions = keywords.optional("partitions", arguments::partition_numbers)?;
         keywords.finish()?;
+        self.refuse_unknown(py, topics.as_deref(), partitions.as_deref().unwrap_or_default())?;
         Ok(PyScan::filtered(Source::Dir(Arc::clone(&self.0), topics, partitions), options, contents))
     }
 

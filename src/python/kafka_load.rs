@@ -11,7 +11,7 @@ use super::enter::{SIGNALS, enter};
 use super::value_class::{value_class, wrapped};
 use crate::inspect::kafka_load::{
     KafkaLoad, LoadAction, LoadFailure, LoadOptions, LoadWarning, LoadedFile, LoadedLog, LoadedSegment,
-    LostOffsets, PlannedDirectory, plan_start,
+    LostOffsets, PlannedDirectory, other_directories, plan_start,
 };
 use crate::record::MAX_BATCH_BYTES;
 
@@ -59,6 +59,19 @@ pub(super) fn directory_fates(
         (name, fate.code(), expected, found)
     };
     Ok(planned.into_iter().map(fields).collect())
+}
+
+#[doc = stub_doc!(_other_directories)]
+#[pyfunction]
+#[pyo3(name = "_other_directories")]
+pub(super) fn directories_of_broker(
+    path: &Bound<'_, PyAny>,
+    others: &Bound<'_, PyAny>,
+) -> PyResult<Vec<OsString>> {
+    let (py, path) = (path.py(), arguments::path(path)?);
+    let others = arguments::paths(others)?;
+    let found = enter(py, || other_directories(&path, &others))?;
+    Ok(found.into_iter().map(Into::into).collect())
 }
 
 value_class! {

@@ -112,7 +112,7 @@ mod core_module {
     #[pymodule_export]
     use super::kafka_load::{
         PyKafkaLoad, PyLoadAction, PyLoadFailure, PyLoadWarning, PyLoadedFile, PyLoadedLog, PyLoadedSegment,
-        PyLostOffsets, directory_fates, plan_kafka_load,
+        PyLostOffsets, directories_of_broker, directory_fates, plan_kafka_load,
     };
     #[pymodule_export]
     use super::log::PyLog;

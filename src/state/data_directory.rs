@@ -6,7 +6,9 @@
 use super::checkpoint::{Checkpoint, DURABLE};
 use super::clean_marker::{CLEAN, CleanMarker, durable_offset};
 use crate::error::{Error, Malformed, Result};
-use crate::fs::names::{PartitionName, PartitionState, SegmentFileName, Stage, is_topic};
+use crate::fs::names::{
+    CLUSTER_METADATA_DIRECTORY, PartitionName, PartitionState, SegmentFileName, Stage, is_topic,
+};
 use crate::fs::{
     DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, Staged, is_data_directory,
 };
@@ -212,14 +214,21 @@ pub(crate) fn start_without_segments(
     Err(Malformed::new(expected, "no segment").at(partition.path(), 0, Some(start)))
 }
 
+const RESTORE_OR_REMOVE: &str = "restore the segments; or, to continue without these records, remove all files of the partition but \
+     partition.metadata";
+/// The snapshots may be the only copy of the cluster's metadata.
+const KEEP_METADATA: &str = "restore the segments, or remove nothing: a broker starts from the newest snapshot, a .checkpoint file, \
+     without the records after it; cordwood metadata shows what it has";
+
 /// Fails if a partition without a segment has other files of a segment above an offset (`None`: any).
 fn refuse_left_files(partition: &Directory, above: Option<i64>) -> Result<()> {
     for (name, _) in partition.entries()? {
         let file = SegmentFileName::parse(&name)
             .filter(|file| file.stage == Stage::Live && above.is_none_or(|offset| file.base_offset > offset));
         if file.is_some() {
-            let expected = "a segment, because the partition had one (restore the segments; or, to continue without these records, \
-                            remove all files of the partition but partition.metadata)";
+            let is_metadata = partition.path().ends_with(CLUSTER_METADATA_DIRECTORY);
+            let advice = if is_metadata { KEEP_METADATA } else { RESTORE_OR_REMOVE };
+            let expected = format!("a segment, because the partition had one ({advice})");
             return Err(Malformed::new(expected, format!("none, and {name}")).at(partition.path(), 0, above));
         }
     }

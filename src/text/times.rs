@@ -150,16 +150,21 @@ pub(crate) fn write(milliseconds: i64) -> String {
 /// The time of a number without a unit.
 fn of_number(number: i128, text: &str) -> Result<TimeText, TimeFormError> {
     let found = milliseconds(number * MILLISECOND_NS, false)?;
+    let other = OtherUnit::of(found);
+    let suffix_of =
+        |name| UNITS_NS.iter().find(|(_, unit, _)| *unit == name).map_or("", |(suffix, ..)| suffix);
     if let Some(date) = date_of_digits(text) {
+        let other = other.map(|OtherUnit { name, .. }| format!(", {name} as {text}{}", suffix_of(name)));
         let expected = format!(
-            "a date as {date} or milliseconds since the epoch as {text}ms, because {text} may be either"
+            "a date as {date}{} or milliseconds since the epoch as {text}ms, because {text} may be either",
+            other.unwrap_or_default()
         );
         return Err(TimeFormError::new(expected));
     }
-    let Some(OtherUnit { name, milliseconds }) = OtherUnit::of(found) else {
+    let Some(OtherUnit { name, milliseconds }) = other else {
         return Ok(TimeText::Moment(number * MILLISECOND_NS));
     };
-    let suffix = UNITS_NS.iter().find(|(_, unit, _)| *unit == name).map_or("", |(suffix, ..)| suffix);
+    let suffix = suffix_of(name);
     let mut time = Vec::new();
     utc::write(&mut time, milliseconds);
     let time = String::from_utf8_lossy(&time).replace(' ', "T");
@@ -169,16 +174,27 @@ fn of_number(number: i128, text: &str) -> Result<TimeText, TimeFormError> {
     Err(TimeFormError::new(expected))
 }
 
-/// The date that a number without a unit is taken for: `20240501`, or a year, between 1900 and 2199.
+/// The date that a number without a unit is taken for: `20240501`, also with the hour, the minute and the second after it, or a year, between
+/// 1900 and 2199.
 fn date_of_digits(text: &str) -> Option<String> {
     let mut cursor = Cursor(text.as_bytes());
     let year = cursor.number(4).filter(|year| (1900..2200).contains(year))?;
     let (month, day) = match cursor.0.len() {
         0 => (1, 1),
-        4 => (cursor.number(2)?, cursor.number(2)?),
+        4 | 6 | 8 | 10 => (cursor.number(2)?, cursor.number(2)?),
         _ => return None,
     };
-    utc::days_of(year, month, day).map(|_| format!("{year}-{month:02}-{day:02}"))
+    utc::days_of(year, month, day)?;
+    let date = format!("{year}-{month:02}-{day:02}");
+    if let Some(hour) = cursor.number(2) {
+        let (minute, second) = (cursor.number(2).unwrap_or(0), cursor.number(2));
+        if hour > 23 || minute > 59 || second.is_some_and(|second| second > 59) {
+            return None;
+        }
+        let second = second.map(|second| format!(":{second:02}")).unwrap_or_default();
+        return Some(format!("{date}T{hour:02}:{minute:02}{second}Z"));
+    }
+    Some(date)
 }
 
 /// A span such as `1h30m`.
@@ -321,14 +337,38 @@ mod tests {
 
     #[test]
     fn a_number_that_looks_like_a_date_needs_a_unit() {
-        for (text, date) in [("20240501", "2024-05-01"), ("2024", "2024-01-01"), (" 19000228 ", "1900-02-28")]
-        {
+        for (text, date) in [
+            ("20240501", "2024-05-01"),
+            ("2024", "2024-01-01"),
+            (" 19000228 ", "1900-02-28"),
+            ("2024050110", "2024-05-01T10:00Z"),
+            ("202405011030", "2024-05-01T10:30Z"),
+            ("20240501235959", "2024-05-01T23:59:59Z"),
+        ] {
+            assert!(moment_ms(date).is_some(), "{date}");
             let expected = TimeText::parse(text, NOW_MS).unwrap_err().expected;
             let text = text.trim();
             assert!(expected.contains(date) && expected.contains(&format!("{text}ms")), "{expected}");
             assert_eq!(moment_ms(&format!("{text}ms")), text.parse().ok());
         }
-        for text in ["20241301", "20230229", "2200", "1899", "22000101", "202405", "202405010", "02024"] {
+        let expected = TimeText::parse("2024050110", NOW_MS).unwrap_err().expected;
+        assert!(expected.contains("seconds as 2024050110s"), "{expected}");
+        for text in [
+            "20241301",
+            "20230229",
+            "2200",
+            "1899",
+            "22000101",
+            "202405",
+            "202405010",
+            "02024",
+            "202405012400",
+            "202405011060",
+            "20240501101060",
+            "20241301100000",
+            "2024050110000",
+            "2024050110000000",
+        ] {
             assert_eq!(moment_ms(text), text.parse().ok(), "{text}");
         }
     }
@@ -360,6 +400,7 @@ mod tests {
             "1969-12-31",
             "20240501",
             "2024",
+            "202405011000",
             "19691231",
             "9223372036854775808",
             "99999999999999999999999",

@@ -99,8 +99,8 @@ class LogDir:
         before those of `Log.scan`. The offsets and *last* apply to each partition separately, *limit* to all of them
         together. A partition without a segment that Kafka has just created has no rows.
 
-        *Errors*: `ConfigError` for a topic that is not here and a pattern that matches none. Errors of opening and
-        reading a log are raised while reading.
+        *Errors*: `ConfigError` for a topic that is not here, a pattern that matches none, and a number that no
+        partition of the topics has. Errors of opening and reading a log are raised while reading.
 
         >>> cw.LogDir("tests/golden/16-data-dir").scan(["cit*"]).schema.names[:3]
         ['topic', 'partition', 'offset']

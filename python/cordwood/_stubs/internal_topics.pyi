@@ -142,7 +142,7 @@ def open_transactions(
 
     - `last_stable_offset records_behind`: where the committed readers of the partition stop, and the records from there
     - `transactional_id state timeout_ms`: of its producer, from `__transaction_state` of the same data directories;
-      null if it has none there
+      null if it has none there. A `LogWriter` knows the id of its own
     - `is_hanging`: its last record is older than its timeout (15 minutes if that is not known), and its coordinator
       does not know that it is open in this partition: no marker will come. Null if that is not known, because not all
       partitions of `__transaction_state` are there.

@@ -145,7 +145,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     if selection.is_single and not is_following:
         logs = [opened(context, selection.paths[0], max_batch_bytes)]
     target = output_of(output, *selection.paths)
-    written_format = format_of(target.path, "jsonl" if json else output_format)
+    written_format = _written_format(target, "jsonl" if json else output_format, raw=raw)
     if is_following:
         if selection.files is not None:
             raise UsageError("--follow waits for records of a partition: expected its directory, not .log files")
@@ -207,6 +207,13 @@ def _check_raw(columns: str | None, output_format: Format | None, *, json: bool,
         raise UsageError("--raw writes values alone: use it without --columns, --format and --json")
     if on_damage == "report":
         raise UsageError("--raw has no column for damage: use --on-damage skip, or another format")
+
+
+def _written_format(target: Output, given: Format | None, *, raw: bool) -> Format:
+    written_format = format_of(target.path, given)
+    if raw and written_format != "jsonl":
+        raise UsageError(f"--raw writes values alone, and {target.path} has the suffix of {written_format}")
+    return written_format
 
 
 def _check_following(target: Output, written_format: Format, *, end_offset: int | None, until: str | None) -> None:

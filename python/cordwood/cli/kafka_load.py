@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import cordwood
 from cordwood import ConfigError, CordwoodError, Finding, KafkaLoad, LoadAction
-from cordwood._core import _directory_fates
+from cordwood._core import _directory_fates, _other_directories
 from cordwood.cli.exit_codes import UsageError, error_in_words, say
 from cordwood.cli.progress import elapsed
 from cordwood.cli.settings import INTERVAL_SOURCES
@@ -64,9 +64,9 @@ class _Outcomes:
     failures: list[tuple[str, str]] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)
+    deleted: list[tuple[str, str]] = field(default_factory=list)
     unreadable: int = 0
     hides_records: bool = False
-    said: set[str] = field(default_factory=set)
 
     @property
     def partitions(self) -> int:
@@ -105,6 +105,12 @@ class _Outcomes:
         """Count a directory that was planned."""
         if fate.code == "refused":
             self.refused.append((load.path, fate.reason))
+        if load.failure is None:
+            self.deleted += [
+                (str(Path(load.path) / action.file), several(action.old_size, "byte"))
+                for action in load.actions
+                if action.reason == "deleted" and action.file.endswith(".log.deleted") and action.old_size
+            ]
         if load.failure is not None:
             self.failures.append((str(Path(load.path) / (load.failure.file or "")), str(load.failure)))
         elif fate.code in {"deleted", "set_aside"}:
@@ -138,6 +144,7 @@ def print_kafka_loads(
     partition, and whether the broker was stopped cleanly. *quiet*: only the verdicts.
     """
     say_load = _nothing if quiet else _print_fields if json else _say
+    said: set[str] = set()
     directories, partitions = _targets(paths)
     is_single = len(partitions) == 1 and not directories
     is_whole = True
@@ -156,20 +163,21 @@ def print_kafka_loads(
                 continue
             # a broker recovers this log after any shutdown
             how = clean if fate.code != "metadata" else False
-            _load(path, partial(plan, path, how), fate, findings, outcomes, say_load)
-        others = len(directories) > 1 and not any(fate.code == "metadata" for fate in fates.values())
+            _load(path, partial(plan, path, how), fate, findings, outcomes, say_load, said)
+        others = _other_directories(directory, directories)
         alone = "these data directories" if others else "this data directory alone"
         is_whole &= _say_verdict(directory, alone, findings, outcomes, json=json) and outcomes.is_whole
     outcomes = _Outcomes()
     fates_of = _Surroundings()
     for partition in partitions:
         planned = partial(plan, partition, clean)
-        _load(partition, planned, fates_of(partition), None, outcomes, say_load, is_single=is_single)
+        _load(partition, planned, fates_of(partition), None, outcomes, say_load, said, is_single=is_single)
     if partitions and (quiet or (len(partitions) > 1 and not json)):
         if json:
             print_line(json_module.dumps({"summary": True, **outcomes.fields()}))
         else:
             print_text(str(outcomes), style="bold")
+            _say_deleted(outcomes)
     return is_whole and outcomes.is_whole
 
 
@@ -202,6 +210,7 @@ def _load(  # noqa: PLR0913, PLR0917  (one partition)
     findings: Sequence[Finding] | None,
     outcomes: _Outcomes,
     say_load: Callable[[KafkaLoad, _Fate, Sequence[Finding]], None],
+    said: set[str],
     *,
     is_single: bool = False,
 ) -> None:
@@ -216,9 +225,9 @@ def _load(  # noqa: PLR0913, PLR0917  (one partition)
             raise
         outcomes.unreadable += 1
         words = error_in_words(error, "verify")
-        if words not in outcomes.said:
-            # the same for all partitions of a folder that is not a data directory
-            outcomes.said.add(words)
+        if words not in said:
+            # the same for all partitions of folders that are no data directories
+            said.add(words)
             say(words)
         if say_load is _print_fields:
             print_line(json_module.dumps({"path": str(path.absolute()), "error": words}))
@@ -243,6 +252,7 @@ def _say_verdict(directory: Path, alone: str, findings: Sequence[Finding], outco
             "reasons": [{"file": file, "reason": reason} for file, reason in reasons.items()],
             "strays": [{"file": file, "reason": reason} for file, reason in outcomes.strays],
             "missing_directories": [{"file": file, "reason": reason} for file, reason in outcomes.missing],
+            "deleted_files": [file for file, _ in outcomes.deleted],
             **outcomes.fields(),
         }
         print_line(json_module.dumps({"summary": True, **fields}))
@@ -255,7 +265,13 @@ def _say_verdict(directory: Path, alone: str, findings: Sequence[Finding], outco
         print_text(f"{file} is renamed to -stray: {reason}", style="yellow")
     for file, reason in outcomes.missing:
         print_text(f"{file} is missing, and becomes an empty partition: {reason}", style="red")
+    _say_deleted(outcomes)
     return not reasons
+
+
+def _say_deleted(outcomes: _Outcomes) -> None:
+    for file, size in outcomes.deleted:
+        print_text(f"{file}: the broker deletes it, {size}, because of its name", style="yellow")
 
 
 def _nothing(_load: KafkaLoad, _fate: _Fate, _accepted: Sequence[Finding]) -> None:
@@ -280,15 +296,24 @@ def _accepted(load: KafkaLoad, findings: Sequence[Finding] | None) -> list[Findi
 
 def _targets(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     """Return the data directories, and the partition directories outside them, each once."""
-    directories: dict[str, Path] = {}
-    partitions: dict[str, Path] = {}
+    directories: dict[Path, Path] = {}
+    partitions: dict[Path, Path] = {}
     for path in paths:
         kind = cordwood.classify(path).kind
         if kind not in {"data_directory", "partition"}:
             raise UsageError(f"{path}: --as-kafka expects a partition directory or a data directory")
-        (directories if kind == "data_directory" else partitions)[str(path.absolute())] = path
-    outside = [path for path in partitions.values() if str(path.absolute().parent) not in directories]
+        if kind == "data_directory":
+            directories.setdefault(path.resolve(), path)
+        else:
+            partitions.setdefault(_resolved(path), path)
+    outside = [path for resolved, path in partitions.items() if resolved.parent not in directories]
     return list(directories.values()), outside
+
+
+def _resolved(partition: Path) -> Path:
+    """Return the path without symbolic links but that of the partition, whose name counts."""
+    path = partition.absolute()
+    return path.parent.resolve() / path.name
 
 
 def _print_fields(load: KafkaLoad, fate: _Fate, accepted: Sequence[Finding]) -> None:

@@ -151,9 +151,10 @@ def _warn_of_copies(partitions: Iterable[_Partition]) -> None:
         if partition.error is None and None not in name:
             other = known.setdefault(name, partition.path)
             if other != partition.path:
-                one, two = other.parent, partition.path.parent
-                folders = f"{other} and {partition.path}" if one == two else f"{one} and in {two}"
-                say(f"{partition.topic}-{partition.number} is in {folders}: both are read")
+                places = [other.parent, partition.path.parent]
+                if len(set(places)) == 1:
+                    places = [other, partition.path]
+                say(f"{partition.topic}-{partition.number} is in {places[0]} and in {places[1]}: both are read")
 
 
 def _matches(partition: _Partition, globs: Sequence[str]) -> bool:

@@ -38,5 +38,5 @@ pub use exception::{ExceptionKind, LoadFailure};
 pub use load::{KafkaLoad, LoadOptions, LoadedFile, LoadedLog, LoadedSegment};
 pub use lost::LostOffsets;
 pub(in crate::inspect) use start::{Assigned, Broker, Difference, NOT_FORMATTED};
-pub use start::{Fate, PlannedDirectory, plan_start};
+pub use start::{Fate, PlannedDirectory, other_directories, plan_start};
 pub use warning::{LoadWarning, LoadWarningKind};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, PartitionName, PartitionState};
 use crate::fs::{Directory, META_PROPERTIES};
-use crate::inspect::internal_topics::Assignments;
+use crate::inspect::internal_topics::{Assignments, ReplicaPlace};
 use crate::segment::with_descriptors;
 use crate::state::meta_properties::MetaProperties;
 use crate::state::offset_checkpoint::{
@@ -95,6 +95,7 @@ pub fn plan_start(path: &Path, others: &[PathBuf], interrupt: Interrupt) -> Resu
         broker.refuse_abandoned(&loaded, &mut planned, place);
     }
     let others = others_of_broker(&folder, others);
+    let others: Vec<_> = others.iter().map(PathBuf::as_path).collect();
     refuse_elsewhere(&loaded, &mut planned, &others);
     planned.extend(broker.absent(&folder, &others, &loaded)?);
     if folder.identity_of(META_PROPERTIES)?.is_none() {
@@ -168,12 +169,21 @@ fn refuse_duplicates(loaded: &[LoadedDirectory], planned: &mut [PlannedDirectory
     }
 }
 
-/// The other data directories of the same broker.
-fn others_of_broker<'a>(folder: &Directory, others: &'a [PathBuf]) -> Vec<&'a Path> {
+/// Those of some data directories that are further ones of the same broker.
+///
+/// # Errors
+/// [`Error::LogNotFound`]; [`Error::Io`].
+pub fn other_directories(path: &Path, others: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let folder = with_descriptors(|| Directory::open(path, "give the path of a data directory"))?;
+    Ok(others_of_broker(&folder, others))
+}
+
+fn others_of_broker(folder: &Directory, others: &[PathBuf]) -> Vec<PathBuf> {
     let properties = properties_of(folder);
     let place = folder.path().canonicalize().ok();
-    let is_other = |other: &&Path| other.canonicalize().ok() != place && is_same_broker(&properties, other);
-    others.iter().map(PathBuf::as_path).filter(is_other).collect()
+    let is_other =
+        |other: &&PathBuf| other.canonicalize().ok() != place && is_same_broker(&properties, other);
+    others.iter().filter(is_other).cloned().collect()
 }
 
 /// A partition with directories in two data directories of a broker.
@@ -367,39 +377,53 @@ impl Broker {
         others: &[&Path],
         loaded: &[LoadedDirectory],
     ) -> Result<Vec<PlannedDirectory>> {
-        let (Metadata::Known(known), Some(node), Some(id)) = (&self.metadata, self.node, &self.directory_id)
-        else {
-            return Ok(Vec::new());
-        };
+        let (Metadata::Known(known), Some(node)) = (&self.metadata, self.node) else { return Ok(Vec::new()) };
         let had = Traces::read(folder)?;
         let mut absent = Vec::new();
-        for (topic, partition) in known.in_directory(node, id) {
-            let of_it = |loaded: &&LoadedDirectory| {
-                loaded.partition.topic == topic && loaded.partition.partition == partition
-            };
+        for ReplicaPlace { topic, partition, is_known } in
+            known.in_directory(node, self.directory_id.as_deref())
+        {
+            let of_it = directories_of(loaded, topic, partition);
             let is_live = |loaded: &LoadedDirectory| {
                 matches!(loaded.partition.state, PartitionState::Live | PartitionState::Future)
             };
             let name = format!("{topic}-{partition}");
             // a broker may have created it since the directories were listed
-            let exists = loaded.iter().filter(of_it).any(is_live)
+            let exists = of_it.iter().any(is_live)
                 || folder.path_of(&name).is_dir()
                 || others.iter().any(|other| other.join(&name).is_dir());
             if exists {
                 continue;
             }
-            let twin = loaded.iter().find(of_it).map(|twin| format!("only {}", twin.name));
+            let twin = of_it.first().map(|twin| format!("only {}", twin.name));
             let trace = twin.or_else(|| had.of(topic, partition));
+            // without an id of the directory, the broker may have it in another one
+            if !is_known && trace.is_none() {
+                continue;
+            }
             absent.push(PlannedDirectory {
                 name,
                 fate: if trace.is_some() { Fate::Missing } else { Fate::Created },
-                expected: "a directory of the partition, which the metadata of the cluster has in this data directory"
-                    .to_owned(),
+                expected: format!(
+                    "a directory of the partition, which the metadata of the cluster has {}",
+                    if is_known { "in this data directory" } else { "on this broker" }
+                ),
                 found: trace.unwrap_or_else(|| "none".to_owned()),
             });
         }
         Ok(absent)
     }
+}
+
+/// The directories of a partition, of those in the order of [`loaded_directories`].
+fn directories_of<'a>(loaded: &'a [LoadedDirectory], topic: &str, partition: i32) -> &'a [LoadedDirectory] {
+    let order = |loaded: &LoadedDirectory| {
+        let PartitionName { topic: name, partition: number, .. } = &loaded.partition;
+        (name.as_str(), *number).cmp(&(topic, partition))
+    };
+    let start = loaded.partition_point(|loaded| order(loaded).is_lt());
+    let end = loaded.partition_point(|loaded| order(loaded).is_le());
+    loaded.get(start..end).unwrap_or_default()
 }
 
 /// What shows that a partition had records: its lines in the checkpoints of the data directory.

@@ -115,8 +115,8 @@ pub(super) fn read_segment(
 fn too_far(segment: &Segment, batch: &Batch) -> crate::Error {
     let base_offset = segment.base_offset();
     let expected = format!(
-        "offsets up to 2^31 - 1 above the base offset {base_offset}, because an index has no room for others (recovery by a broker \
-         splits the segment)"
+        "offsets up to 2^31 - 1 above the base offset {base_offset}, because an index has no room for others (cordwood recover \
+         splits the segment, and so does a broker)"
     );
     let last_offset = batch.header.last_offset;
     Malformed::unsupported(expected, format!("offset {last_offset}")).at(

@@ -113,7 +113,7 @@ fn check_meta_properties(properties: &MetaProperties) -> std::result::Result<boo
         None | Some(Ok(0)) => "broker.id",
         Some(Ok(1)) => "node.id",
         _ => {
-            return Err(("version 0 or 1", format!("version {:?}", properties.get("version"))));
+            return Err(("version 0 or 1", shown(properties, "version")));
         }
     };
     match number(id) {
@@ -122,11 +122,11 @@ fn check_meta_properties(properties: &MetaProperties) -> std::result::Result<boo
         None if id == "broker.id"
             && properties.get("cluster.id").is_some()
             && properties.get("node.id").is_none() => {}
-        _ => return Err(("the number of the broker", format!("{id} {:?}", properties.get(id)))),
+        _ => return Err(("the number of the broker, from 0 up", shown(properties, id))),
     }
     let cluster = properties.get("cluster.id");
     if cluster.is_some_and(str::is_empty) || cluster.is_none() && id == "node.id" {
-        return Err(("cluster.id with the id of the cluster", format!("cluster.id {cluster:?}")));
+        return Err(("cluster.id with the id of the cluster", shown(properties, "cluster.id")));
     }
     match properties.get("directory.id") {
         Some(given) if !is_uuid(given) => {
@@ -134,6 +134,11 @@ fn check_meta_properties(properties: &MetaProperties) -> std::result::Result<boo
         }
         given => Ok(given.is_some() || id == "broker.id"),
     }
+}
+
+/// A property as the file has it.
+fn shown(properties: &MetaProperties, name: &str) -> String {
+    properties.get(name).map_or_else(|| format!("no {name}"), |value| format!("{name}={value}"))
 }
 
 /// *Source*: `Uuid.fromString`.

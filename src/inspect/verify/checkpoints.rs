@@ -7,7 +7,9 @@ use super::rule::{Remedy, Rule, Severity};
 use super::topic_ids::TopicIds;
 use crate::error::Result;
 use crate::fs::Directory;
+use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, PartitionName, PartitionState};
 use crate::log::Log;
+use crate::segment::with_descriptors;
 use crate::state::offset_checkpoint::{
     CLEANED_OFFSETS, HIGH_WATERMARKS, LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS, WrongText,
 };
@@ -42,6 +44,24 @@ fn with_effect(finding: Finding, name: &str) -> Finding {
     }
 }
 
+const NOT_READ: &str = "a broker without partitions does not read it, and starts";
+
+fn path_of(directory: &Directory, up: &str) -> PathBuf {
+    let partition = directory.path();
+    let folder = if up.is_empty() { partition } else { partition.parent().unwrap_or(Path::new("/")) };
+    folder.to_owned()
+}
+
+/// Whether a data directory has partitions for which a broker reads the high watermarks: not that of the metadata.
+fn has_partitions(folder: &Path) -> Result<bool> {
+    let folder = with_descriptors(|| Directory::open(folder, "give the path of a data directory"))?;
+    let is_served = |name: &str| {
+        let name = PartitionName::parse(name).filter(|name| name.state == PartitionState::Live);
+        name.is_some_and(|name| !CLUSTER_METADATA_DIRECTORY.starts_with(&format!("{}-", name.topic)))
+    };
+    Ok(folder.entries()?.iter().any(|(name, _)| is_served(name)))
+}
+
 /// The checkpoints of one data directory, and the findings about the files themselves.
 #[derive(Debug)]
 pub(super) struct Checkpoints {
@@ -58,28 +78,26 @@ impl Checkpoints {
     /// one of which may have the metadata of the cluster.
     pub(super) fn read(directory: &Directory, up: &str, others: &[PathBuf]) -> Result<Self> {
         let mut findings = Vec::new();
-        let path = if up.is_empty() {
-            directory.path()
-        } else {
-            directory.path().parent().unwrap_or(Path::new("/"))
-        };
+        let path = path_of(directory, up);
         let mut read = |name: &str| -> Result<OffsetCheckpoint> {
             let file = path.join(name);
             match OffsetCheckpoint::read(directory, &format!("{up}{name}")) {
                 Ok(Ok(checkpoint)) => Ok(checkpoint),
                 Ok(Err(WrongText { found, is_number })) => {
                     let expected = "a version, a count, and lines of a topic, a partition and an offset";
-                    let finding = Finding::new(Rule::CheckpointUnreadable, path, file, expected, found);
+                    let finding = Finding::new(Rule::CheckpointUnreadable, &path, file, expected, found);
                     let finding = finding.with_remedy(remedy(name));
                     findings.push(if is_number {
                         with_effect(finding, name)
+                    } else if name == HIGH_WATERMARKS && !has_partitions(&path_of(directory, up))? {
+                        finding.with_severity(Severity::Warning).because(NOT_READ)
                     } else {
                         finding.that_stops_a_broker()
                     });
                     Ok(OffsetCheckpoint::default())
                 }
                 Err(error) => {
-                    findings.push(super::unreadable(path, error)?.that_stops_a_broker());
+                    findings.push(super::unreadable(&path, error)?.that_stops_a_broker());
                     Ok(OffsetCheckpoint::default())
                 }
             }

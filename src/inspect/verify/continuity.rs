@@ -69,8 +69,8 @@ const CUT_OUT: &str = "compaction leaves such gaps; batches that were taken out 
 
 const USED: &str = "the batch before it has more records than offsets, and may have records with these";
 
-const LOOK_DEEPER: Remedy = Remedy::manual(
-    "cordwood verify --deep shows which offsets the records have; nothing is lost if they have these",
+const LIST_OFFSETS: Remedy = Remedy::manual(
+    "cordwood cat --columns offset shows which offsets the records have; nothing is lost if they have these",
 );
 
 /// Gaps within segments: a warning, unless a truncation explains it.
@@ -85,7 +85,7 @@ fn within(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
                 .at(gap.position, gap.position)
                 .offsets(gap.start_offset, Some(gap.end_offset));
             findings.push(if gap.may_be_used {
-                finding.with_severity(Severity::Warning).because(USED).with_remedy(LOOK_DEEPER)
+                finding.with_severity(Severity::Warning).because(USED).with_remedy(LIST_OFFSETS)
             } else if gap.is_truncation {
                 finding.with_severity(Severity::Info).because("a truncation inside a batch leaves such a gap")
             } else {

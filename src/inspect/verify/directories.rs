@@ -1,7 +1,7 @@
 //! The directories of a data directory that a broker loads without serving them, those with which it does not start, and those that it
 //! misses.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
@@ -44,8 +44,9 @@ pub(super) fn check(folder: &Directory, others: &[PathBuf]) -> Result<Vec<Findin
     Ok(findings)
 }
 
-/// The findings about partitions that are in several of the folders, at least one of which does not say of which broker it is.
-pub(super) fn copies(partitions: &[&Path]) -> Vec<Finding> {
+/// The findings about partitions that are in several of the folders: of one broker, or at least one of them does not say of which it is.
+/// Those of the findings are left out.
+pub(super) fn copies(partitions: &[&Path], found: &[Finding]) -> Vec<Finding> {
     let mut known: HashMap<_, Vec<&Path>> = HashMap::new();
     for path in partitions {
         let name = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
@@ -59,11 +60,13 @@ pub(super) fn copies(partitions: &[&Path]) -> Vec<Finding> {
         for path in paths {
             folders.entry(path.parent()).or_insert(*path);
         }
-        let of_brokers = folders.values().filter(|path| is_of_a_broker(path)).count();
-        let Some(first) = paths.first().filter(|_| folders.len() > 1 && of_brokers < folders.len()) else {
-            continue;
+        let brokers: HashSet<_> = folders.values().filter_map(|path| broker_of(path)).collect();
+        let Some(first) = paths.first().filter(|_| brokers.len() < folders.len()) else { continue };
+        let is_known = |path: &Path| {
+            found.iter().any(|found| found.rule == Rule::DuplicateDirectory && found.file == path)
         };
-        for path in paths.iter().filter(|path| path.parent() != first.parent()) {
+        let others = paths.iter().filter(|path| path.parent() != first.parent());
+        for path in others.filter(|path| !is_known(path)) {
             let expected = "one directory of the partition, or replicas of several brokers";
             let found = format!("it and {}", first.display());
             let finding = Finding::new(Rule::DuplicateDirectory, path, *path, expected, found);
@@ -77,10 +80,10 @@ pub(super) fn copies(partitions: &[&Path]) -> Vec<Finding> {
 const COPIES: Remedy =
     Remedy::manual("compare them with cordwood diff; commands that are given both read the records of both");
 
-/// Whether the folder of a partition says of which broker it is.
-fn is_of_a_broker(partition: &Path) -> bool {
-    let Some(folder) = partition.parent() else { return false };
-    let properties =
-        with_descriptors(|| Directory::open(folder, "")).and_then(|folder| MetaProperties::read(&folder));
-    properties.ok().flatten().is_some_and(|properties| properties.node_id().is_some())
+/// The cluster and the broker of the folder of a partition; `None` if it does not say them.
+fn broker_of(partition: &Path) -> Option<(Option<String>, i32)> {
+    let folder = partition.parent()?;
+    let folder = with_descriptors(|| Directory::open(folder, "")).ok()?;
+    let properties = MetaProperties::read(&folder).ok().flatten()?;
+    Some((properties.get("cluster.id").map(str::to_owned), properties.node_id()?))
 }

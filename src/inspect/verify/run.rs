@@ -71,7 +71,8 @@ pub fn verify(
     let group = (max_open_files() / 8).clamp(1, MAX_GROUP);
     let partitions: Vec<_> =
         targets.iter().filter(|target| target.only.is_none()).map(|target| target.path.as_path()).collect();
-    run.result.findings.extend(directories::copies(&partitions));
+    let copies = directories::copies(&partitions, &run.result.findings);
+    run.result.findings.extend(copies);
     for group in targets.chunks(group) {
         run.group(group, &data_directories, &mut progress)?;
     }

@@ -1,5 +1,6 @@
 //! What a path to be verified stands for: a partition, all partitions of a data directory, or one segment.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
@@ -26,12 +27,16 @@ pub(super) struct Target {
 /// [`Error::Config`] for a path that is none of these; [`Error::LogNotFound`]; [`Error::Io`].
 pub(super) fn targets(paths: &[PathBuf]) -> Result<(Vec<Target>, Vec<Finding>, Vec<PathBuf>)> {
     let (mut targets, mut findings, mut data_directories) = (Vec::new(), Vec::new(), Vec::new());
+    let mut known = HashSet::new();
     for path in paths {
         let path = std::path::absolute(path)
             .map_err(|error| Error::io(path, crate::error::IoAction::Resolve, error))?;
         let info = classify(&path)?;
         match info.kind {
             PathKind::DataDirectory => {
+                if !known.insert(path.canonicalize().unwrap_or_else(|_| path.clone())) {
+                    continue;
+                }
                 let (found, foreign) = partitions(&path)?;
                 targets.extend(found);
                 findings.extend(foreign);
@@ -49,9 +54,15 @@ pub(super) fn targets(paths: &[PathBuf]) -> Result<(Vec<Target>, Vec<Finding>, V
             }
         }
     }
-    let mut known = std::collections::HashSet::new();
-    targets.retain(|target| known.insert(target.clone()));
+    let mut known = HashSet::new();
+    targets.retain(|target: &Target| known.insert((resolved(&target.path), target.only)));
     Ok((targets, findings, data_directories))
+}
+
+/// The path without symbolic links but that of the directory itself, whose name counts.
+fn resolved(path: &Path) -> PathBuf {
+    let (folder, name) = (path.parent().and_then(|parent| parent.canonicalize().ok()), path.file_name());
+    folder.zip(name).map_or_else(|| path.to_owned(), |(folder, name)| folder.join(name))
 }
 
 /// Whether it is the directory of a copy that has no segment yet.

@@ -4,7 +4,7 @@ use super::finding::Finding;
 use super::rule::{Remedy, Rule, Severity};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
-use crate::fs::names::CLUSTER_METADATA_DIRECTORY;
+use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind};
 use crate::log::Log;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE, DurableOffsetFile};
 use crate::state::clean_marker::{CLEAN, CleanMarker};
@@ -13,6 +13,7 @@ use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
 use crate::state::producer_ids::{PRODUCERS, ProducerIds};
 use crate::state::truncation_count::{self, TRUNCATIONS};
+use crate::types::offsets_in_words;
 use crate::writer::{
     KEPT_PRODUCERS, kept_producers, refuse_missing_start, refuse_remote_start, unfinished_deletion,
 };
@@ -122,8 +123,11 @@ impl WriterFiles {
                 if self.checkpoint.is_none() && data_directory.is_none() {
                     self.findings = may_be_remote(std::mem::take(&mut self.findings));
                 }
+                let last = self.findings.pop().map(|finding| beside_deleted(finding, log)).transpose()?;
+                self.findings.extend(last);
             } else if let Some(start) = unfinished_deletion(log, data_directory.as_ref())? {
-                self.findings.push(in_deletion(log, start));
+                let remedy = if self.checkpoint.is_some() { TAKE_BACK_FROM_WRITER } else { TAKE_BACK };
+                self.findings.push(in_deletion(log, start).with_remedy(remedy));
             }
         }
         if let Err(error) = refuse_remote_start(directory, &segments, data_directory.as_ref()) {
@@ -188,10 +192,28 @@ fn in_deletion(log: &Log, start: i64) -> Finding {
     let found = format!("these offsets in files named .deleted, and the first segment at offset {first}");
     let finding = Finding::new(Rule::LostStart, log.path(), path, expected, found);
     let finding = finding.offsets(start, Some(first)).with_severity(Severity::Warning);
-    finding.because("a broker that stops while it deletes segments leaves this").with_remedy(TAKE_BACK)
+    finding.because("a broker that stops while it deletes segments leaves this")
+}
+
+/// A finding about a missing start, with the `.deleted` files that have whole batches.
+fn beside_deleted(mut finding: Finding, log: &Log) -> Result<Finding> {
+    for file in log.deleted_files()?.iter().filter(|file| file.parsed.kind == FileKind::Log) {
+        if let Some(offsets) = log.offsets_of_file(file, true)?.filter(|offsets| !offsets.is_empty()) {
+            let offsets = offsets_in_words(offsets.start, Some(offsets.end));
+            finding = finding
+                .because(format!("{} has {offsets}: without .deleted it is a segment again", file.name));
+        }
+    }
+    Ok(finding)
 }
 
 const TAKE_BACK: Remedy = Remedy::manual(
     "nothing, if a broker was deleting the segments; otherwise remove the suffix .deleted from the names of their files, which takes the \
      records back",
+);
+
+/// The writer has noted the log start offset that it has found.
+const TAKE_BACK_FROM_WRITER: Remedy = Remedy::manual(
+    "nothing, if a broker was deleting the segments; otherwise, to take the records back, remove the suffix .deleted from the names of their \
+     files, then .cordwood.checkpoint, .cordwood.clean and the partition's line in log-start-offset-checkpoint, if there are any",
 );

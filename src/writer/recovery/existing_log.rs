@@ -124,7 +124,9 @@ impl Existing<'_> {
         let stored_start = self.stored_start_offset(data_end)?;
         let log_start_offset = bases.first().map_or(stored_start, |first| stored_start.max(*first));
         let log_end_offset = data_end.max(log_start_offset);
-        let epochs = self.epochs(&segments, log_start_offset, log_end_offset)?;
+        let in_deletion = preconditions::unfinished_deletion(self.log, self.data_directory)?;
+        let epochs_start = in_deletion.map_or(log_start_offset, |start| start.min(log_start_offset));
+        let epochs = self.epochs(&segments, epochs_start, log_end_offset)?;
         let last_state = self.state_of_last(&segments)?;
         let ends = (stored_start, log_start_offset, log_end_offset);
         let producers = self.producers(&mut segments, ends, closed_cleanly)?;
@@ -328,13 +330,9 @@ impl Existing<'_> {
     }
 
     /// The history of leader epochs: from its file, as far as the log confirms it, otherwise from the batches. A file without the
-    /// epoch of the last batch is outdated: batches appended with a lower epoch would be refused by readers.
-    fn epochs(
-        &self,
-        plans: &[SegmentPlan],
-        log_start_offset: i64,
-        log_end_offset: i64,
-    ) -> Result<LeaderEpochs> {
+    /// epoch of the last batch is outdated: batches appended with a lower epoch would be refused by readers. `start`: the offset below which
+    /// no epoch begins.
+    fn epochs(&self, plans: &[SegmentPlan], start: i64, log_end_offset: i64) -> Result<LeaderEpochs> {
         let text = LeaderEpochs::read_text(self.directory)?;
         let mut last = -1;
         for segment in self.segments.iter().rev() {
@@ -357,11 +355,11 @@ impl Existing<'_> {
             }
             epochs
         };
-        epochs.truncate_from_start(log_start_offset);
+        epochs.truncate_from_start(start);
         epochs.truncate_from_end(log_end_offset);
         let scanned = plans.iter().filter(|plan| plan.is_unclean).filter_map(|plan| plan.scanned.as_ref());
         for (epoch, offset) in scanned.flat_map(|scanned| &scanned.epochs) {
-            let offset = (*offset).max(log_start_offset);
+            let offset = (*offset).max(start);
             // the next open would remove an epoch that begins at the log end offset
             if offset < log_end_offset && epochs.latest().is_none_or(|latest| *epoch > latest) {
                 epochs.assign(*epoch, offset);

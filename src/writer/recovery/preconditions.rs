@@ -75,7 +75,12 @@ pub(crate) fn refuse_missing_start(
             return refused(start, why);
         }
     }
-    match start_by_epochs(log, line)? {
+    // of a log that a writer had, its own files tell; a line at or above the first segment, as a broker leaves it for a minute, too, and one
+    // below is that of `refuse_remote_start`
+    if line.is_some() || directory.identity_of(DURABLE)?.is_some() {
+        return Ok(());
+    }
+    match start_by_epochs(log)? {
         Some(start) if unfinished_deletion(log, data_directory)?.is_none() => refused(
             start,
             "with which leader-epoch-checkpoint begins (restore the segments; or, to continue without these records, run cordwood \
@@ -85,27 +90,24 @@ pub(crate) fn refuse_missing_start(
     }
 }
 
-/// The start of the first leader epoch, if it is below the first segment, and no other file has the log start offset. `line`: that of the
-/// data directory's checkpoint.
-fn start_by_epochs(log: &Log, line: Option<i64>) -> Result<Option<i64>> {
-    // of a log that a writer had, its own files tell; a line at or above the first segment, as a broker leaves it for a minute, too, and
-    // one below is that of `refuse_remote_start`
-    if line.is_some() || log.directory().identity_of(DURABLE)?.is_some() {
-        return Ok(None);
-    }
+/// The start of the first leader epoch, if it is below the first segment.
+fn start_by_epochs(log: &Log) -> Result<Option<i64>> {
     let first = log.segments().first().map_or(0, |first| first.base_offset());
     Ok(first_epoch_start(log.directory())?.filter(|start| *start < first))
 }
 
 /// The start of the first leader epoch of a log of which a broker was deleting the first segments when it stopped: it renames them to
 /// `.deleted` before it writes the new start of the epoch, and removes them a minute later. They have all offsets up to the first segment.
-/// A cleaner's replacement beside them shows another reason.
+/// A cleaner's replacement beside them shows another reason. A writer leaves the start of the epoch, so that it finds the same at each
+/// opening, until it deletes records itself.
 pub(crate) fn unfinished_deletion(log: &Log, data_directory: Option<&DataDirectory>) -> Result<Option<i64>> {
-    let line = data_directory.map_or(Ok(None), DataDirectory::log_start_offset)?;
-    let (Some(start), Some(first)) = (start_by_epochs(log, line)?, log.segments().first()) else {
+    let (Some(start), Some(first)) = (start_by_epochs(log)?, log.segments().first()) else {
         return Ok(None);
     };
-    if !log.replacement()?.is_empty() {
+    // the line of a broker says what is deleted; a writer has one as soon as it has opened the log
+    let line = data_directory.map_or(Ok(None), DataDirectory::log_start_offset)?;
+    let is_said = line.is_some() && log.directory().identity_of(CHECKPOINT)?.is_none();
+    if is_said || !log.replacement()?.is_empty() {
         return Ok(None);
     }
     let mut next = start;

@@ -98,7 +98,8 @@ def test_an_open_transaction_whose_records_were_all_deleted_is_aborted(tmp_path:
         other.append(b"3")
         writer.delete_before(2)
         writer.append(b"4")
-    assert [row["producer_id"] for row in cw.open_transactions(partition).to_dicts()] == [other.producer_id]
+    (row,) = cw.open_transactions(partition).to_dicts()
+    assert (row["producer_id"], row["transactional_id"]) == (other.producer_id, "other")
     files = {file.name: file.read_bytes() for file in partition.iterdir() if file.is_file()}
     listed = cordwood("transactions", partition, "--json")
     assert [json.loads(line)["producer_id"] for line in listed.stdout.splitlines()] == [other.producer_id]

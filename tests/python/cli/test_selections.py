@@ -238,6 +238,7 @@ def test_several_paths_are_read_in_their_order_and_once(command: Command) -> Non
         (("--last", "-1"), 2, "--last"),
         (("--raw", "--columns", "key"), 2, "--raw writes values alone"),
         (("--raw", "--format", "csv"), 2, "--raw writes values alone"),
+        (("--raw", "-o", "x.parquet"), 2, "--raw writes values alone, and x.parquet has the suffix of parquet"),
         (("--raw", "--on-damage", "report"), 2, "--raw has no column for damage"),
         (("-f", "--format", "parquet"), 2, "--follow writes jsonl, csv and --raw, not parquet"),
         (("-f", "-o", "out.jsonl"), 2, "--follow writes to standard output or to a pipe"),

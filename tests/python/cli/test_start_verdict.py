@@ -53,12 +53,22 @@ def test_the_metadata_may_be_in_another_data_directory_of_the_same_broker(
     assert code == 0
     assert fates == dict.fromkeys(OTHERS, "kept") | {METADATA: "metadata"}
     assert [summary["stray"] for summary in summaries] == [0, 0]
-    assert "with these data directories starts" in command("verify", data, other, "--as-kafka", "-q")[1]
+    shown = command("verify", data, other, "--as-kafka", "-q")[1]
+    assert shown.count("with these data directories starts") == 2
+    assert "with this data directory alone starts" in command("verify", data, "--as-kafka", "-q")[1]
     # it is alone, or that of another broker
     assert verdicts(command, other)[1] == {"cities-1": "stray"}
     text = (other / "meta.properties").read_text()
     (other / "meta.properties").write_text(text.replace("node.id=1", "node.id=2"))
     assert verdicts(command, data, other)[1]["cities-1"] == "stray"
+    assert "these data directories" not in command("verify", data, other, "--as-kafka", "-q")[1]
+
+
+def test_a_data_directory_that_is_given_by_two_names_has_one_verdict(command: Command, data: Path) -> None:
+    link = data.parent / "link"
+    link.symlink_to(data)
+    assert len(verdicts(command, data, link)[2]) == 1
+    assert verdicts(command, link / "cities-0", data)[2][0]["partitions"] == len(OTHERS) + 1
 
 
 def test_partitions_that_the_metadata_does_not_have_are_stray(command: Command, data: Path) -> None:
@@ -125,6 +135,23 @@ def test_a_partition_whose_directory_is_gone_becomes_an_empty_one(command: Comma
     code, _, (summary,) = verdicts(command, data)
     assert (code, summary["partitions"], summary["missing"]) == (0, 5, 0)
     assert [(found.severity, found.code) for found in cw.verify(data).findings] == [("info", "partition_missing")]
+
+
+def test_a_missing_partition_of_a_broker_that_knows_no_directories(command: Command, data: Path) -> None:
+    """Before `metadata.version` 3.7: a checkpoint shows that the partition was in this directory."""
+    properties = data / "meta.properties"
+    lines = properties.read_text().splitlines()
+    properties.write_text("\n".join(line for line in lines if not line.startswith("directory.id")) + "\n")
+    shutil.rmtree(data / "cities-1")
+    (finding,) = [finding for finding in cw.verify(data).findings if finding.code == "partition_missing"]
+    assert (finding.severity, finding.file) == ("error", str(data / "cities-1"))
+    assert "has on this broker" in finding.expected
+    code, _, (summary,) = verdicts(command, data)
+    assert (code, summary["missing"]) == (1, 1)
+    # it may be in another directory of the broker
+    for checkpoint in data.glob("*-checkpoint"):
+        checkpoint.write_text("0\n0\n")
+    assert "partition_missing" not in {finding.code for finding in cw.verify(data).findings}
 
 
 def test_a_partition_in_two_data_directories_of_a_broker_stops_it(command: Command, data: Path, tmp_path: Path) -> None:
@@ -237,3 +264,46 @@ def test_partitions_are_planned_without_the_settings_of_metadata_that_cannot_be_
     _, fates, (summary,) = verdicts(command, data)
     assert fates == dict.fromkeys(OTHERS, "kept") | {METADATA: "metadata"}
     assert (summary["starts"], summary["unreadable"], summary["whole"]) == (True, 0, 6)
+
+
+def test_high_watermarks_that_cannot_be_read_do_not_stop_a_broker_without_partitions(
+    command: Command, data: Path
+) -> None:
+    (data / "replication-offset-checkpoint").write_bytes(bytes(20))
+    assert not verdicts(command, data)[2][0]["starts"]
+    for name in OTHERS:
+        shutil.rmtree(data / name)
+    assert verdicts(command, data)[2][0]["starts"]
+    (finding,) = [finding for finding in cw.verify(data).findings if finding.code == "checkpoint_unreadable"]
+    assert (finding.severity, finding.evidence) == (
+        "warning",
+        ["a broker without partitions does not read it, and starts"],
+    )
+
+
+def test_the_verdict_names_the_segments_that_a_broker_deletes(command: Command, data: Path) -> None:
+    first = min((data / "cities-0").glob("*.log"))
+    renamed = first.rename(f"{first}.deleted")
+    (*_, summary) = verdicts(command, data)[2]
+    assert summary["deleted_files"] == [str(renamed)]
+    for path in (data, data / "cities-0"):
+        assert f"{renamed}: the broker deletes it" in command("verify", path, "--as-kafka", "-q")[1]
+
+
+def test_what_is_wrong_with_meta_properties_is_shown_as_in_the_file(command: Command, data: Path) -> None:
+    properties = data / "meta.properties"
+    for text, found in (
+        ("garbage\n", "no broker.id"),
+        ("version=1\nnode.id=x\n", "node.id=x"),
+        ("version=2\n", "version=2"),
+        ("version=1\nnode.id=1\n", "no cluster.id"),
+    ):
+        properties.write_text(text)
+        (finding,) = [finding for finding in cw.verify(data).findings if finding.code == "meta_properties_unreadable"]
+        assert finding.found == found
+    # one sentence for all partitions whose shutdown is not known
+    folders = [data.parent / name for name in ("a", "b")]
+    for folder in folders:
+        for name in ("cities-0", "cities-1"):
+            shutil.copytree(data / name, folder / name)
+    assert command("verify", *folders, "--as-kafka", "-q")[2].count("--clean or --unclean") == 1

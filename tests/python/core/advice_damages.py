@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import corpus
-from batches import GZIP, TRANSACTIONAL, Rec, batch, marker, name
+from batches import TRANSACTIONAL, Rec, batch, marker, name
 from interop.odd_files import message
 
 import cordwood as cw
@@ -17,11 +16,13 @@ from core.damage_steps import (
     Step,
     both,
     broker,
+    cat_shows_offsets,
     change,
     commit,
     damaged,
     generated,
     golden,
+    mark_deleted,
     move_out,
     named_producer,
     nothing,
@@ -31,9 +32,11 @@ from core.damage_steps import (
     restore_file,
     rows,
     run,
+    take_back,
     unfinished,
     without_line,
     write,
+    write_large,
     written,
 )
 
@@ -77,11 +80,6 @@ def in_corpus(code: str, case: str, **fields: object) -> Case:
         partition,
         **fields,  # type: ignore[arg-type]
     )
-
-
-def write_large(log: Path) -> None:
-    """Add a batch that expands to more than the default of `max_batch_bytes`."""
-    log.write_bytes(rows(0, 3) + batch(3, [Rec(bytes(1 << 27))], codec=GZIP))
 
 
 LOST_OFFSETS = "from another replica"
@@ -174,6 +172,15 @@ CASES = [
         stays=True,
     ),
     in_corpus("offset_gap", "segment-removed", says=LOST_OFFSETS, do=restore),
+    Case(
+        "offset_gap",
+        generated(batch(0, [Rec(b"%d" % n) for n in range(5)], last_offset_delta=0), rows(5, 1)),
+        nothing,
+        says="cordwood cat --columns offset shows which offsets the records have",
+        do=cat_shows_offsets(*range(6)),
+        stays=True,
+        more="used",
+    ),
     Case(
         "transactions_contradict",
         generated(
@@ -396,6 +403,32 @@ CASES = [
         do=run("repair", "PATH", "--policy", "salvage", "--apply"),
         more="salvage",
         starts={"tickets-0": 96},
+    ),
+    Case(
+        "lost_start",
+        SMALL,
+        remove(f"PARTITION/{name(0, '')}.*"),
+        says="of a topic with remote.storage.enable=true, nothing",
+        do=nothing,
+        stays=True,
+        more="remote",
+        starts={"tickets-0": 96},
+    ),
+    Case(
+        "lost_start",
+        SMALL,
+        mark_deleted,
+        says="otherwise remove the suffix .deleted from the names of their files",
+        do=take_back,
+        more="deleted",
+    ),
+    Case(
+        "lost_start",
+        SMALL,
+        both(mark_deleted, lambda place: cw.LogWriter(place.path).close()),
+        says="then .cordwood.checkpoint, .cordwood.clean and the partition's line in log-start-offset-checkpoint",
+        do=both(take_back, remove("PARTITION/.cordwood.checkpoint"), remove("PARTITION/.cordwood.clean")),
+        more="deleted, and opened by a writer",
     ),
     Case(
         "remote_start",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import corpus
-from batches import Rec, batch, write_partition
+from batches import GZIP, Rec, batch, write_partition
 
 import cordwood as cw
 from cordwood.cli import main
@@ -177,3 +177,28 @@ def unfinished(place: Place) -> None:
 
     with suppress(KeyboardInterrupt):
         cw.copy(place.path, place.data / "copied-0", progress=stop)
+
+
+def mark_deleted(place: Place) -> None:
+    """Rename the files of the first segment, as a broker does before it deletes them."""
+    for file in place.path.glob(f"{0:020d}.*"):
+        file.rename(f"{file}.deleted")
+
+
+def take_back(place: Place) -> None:
+    for file in place.path.glob("*.deleted"):
+        file.rename(file.with_suffix(""))
+
+
+def cat_shows_offsets(*offsets: int) -> Step:
+    def step(place: Place) -> None:
+        written = place.data.parent / "offsets.csv"
+        assert main(["cat", str(place.path), "--columns", "offset", "-o", str(written)]) == 0
+        assert [int(line) for line in written.read_text().split()[1:]] == list(offsets)
+
+    return step
+
+
+def write_large(log: Path) -> None:
+    """Add a batch that expands to more than the default of `max_batch_bytes`."""
+    log.write_bytes(rows(0, 3) + batch(3, [Rec(bytes(1 << 27))], codec=GZIP))

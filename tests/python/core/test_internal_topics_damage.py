@@ -10,7 +10,7 @@ from typing import Literal
 
 import corpus
 import pytest
-from batches import GZIP, TRANSACTIONAL, Rec, batch, marker, name, write_partition
+from batches import CONTROL, GZIP, TRANSACTIONAL, Rec, batch, marker, name, write_partition
 from scripts import run, write_script
 
 import cordwood as cw
@@ -248,6 +248,18 @@ def test_transactions_whose_marker_may_be_lost_may_have_ended(tmp_path: Path) ->
     assert "is damaged at position" in damage["error"]
     ended = write_partition(tmp_path / "ended-0", [(0, [data(0, 7), marker(1, 7, commit=True), lost, data(3, 8)])])
     assert [row["error"] for row in cw.open_transactions(ended, on_damage="skip").to_dicts()] == [None]
+
+
+def test_a_control_record_of_another_type_ends_no_transaction(tmp_path: Path) -> None:
+    fields = {"producer_id": 7, "producer_epoch": 0}
+    data = batch(0, [Rec(b"x")], attributes=TRANSACTIONAL, base_sequence=0, **fields)
+    for number, key in enumerate((bytes([0, 0, 0, 77]), bytes([0, 0]))):
+        other = batch(1, [Rec(bytes(6), key)], attributes=CONTROL | TRANSACTIONAL, **fields)
+        path = write_partition(tmp_path / f"orders-{number}", [(0, [data, other, batch(2, [Rec(b"y")])])])
+        (row,) = cw.open_transactions(path).to_dicts()
+        assert (row["producer_id"], row["first_offset"], row["records"], row["records_behind"]) == (7, 0, 1, 2)
+        assert ("may have ended" in (row["error"] or "")) == (number == 1)
+    assert cw.Log(tmp_path / "orders-0").last_stable_offset == 0
 
 
 def test_a_log_that_is_lost_hides_nothing_else(tmp_path: Path) -> None:

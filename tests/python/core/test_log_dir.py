@@ -121,6 +121,14 @@ def test_a_time_range_applies_to_every_partition() -> None:
     assert sorted(column(table, "timestamp")) == [t for t in times if start <= t < end]
 
 
+def test_a_number_that_no_partition_has_is_an_error() -> None:
+    found = cw.LogDir(DATA)
+    assert found.scan(["cities"], partitions=[1]).count() == 119
+    for topics, number in ((None, 7), (["rivers.compact"], 1)):
+        with pytest.raises(cw.ConfigError, match=rf"partitions\[1\]: expected the number .* found {number}"):
+            found.scan(topics, partitions=[0, number])
+
+
 def test_an_unknown_topic_is_an_error_or_nothing() -> None:
     said = ""
     try:

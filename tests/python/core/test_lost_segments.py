@@ -188,6 +188,31 @@ def test_a_deletion_that_a_broker_had_begun_is_no_loss(tmp_path: Path) -> None:
     assert (path / name(first, ".log.deleted")).exists()
 
 
+@pytest.mark.parametrize("around", ["", "meta.properties"])
+def test_what_a_writer_keeps_of_a_deletion_it_keeps_at_each_opening(tmp_path: Path, around: str) -> None:
+    path = tmp_path / "orders-0"
+    shutil.copytree(PLAIN, path)
+    if around:
+        (tmp_path / around).write_text("version=1\nnode.id=1\ncluster.id=x\n")
+    first, second = sorted(int(file.stem) for file in path.glob("*.log"))[:2]
+    deleted(path, first)
+    loaded = cw.plan_kafka_load(path, clean=True)
+    assert loaded.log is not None
+    kept = {file.name for file in path.glob("*.deleted")}
+    for number in range(3):
+        with cw.LogWriter(path) as writer:
+            assert (writer.log_start_offset, loaded.log.log_start_offset) == (second, second)
+            if number:
+                writer.append(b"x")
+        assert {file.name for file in path.glob("*.deleted")} == kept
+        assert codes(path) == set()
+    # taken back, the records are in the log again
+    with cw.LogWriter(path) as writer:
+        writer.delete_before(second + 1)
+    cw.LogWriter(path).close()
+    assert not list(path.glob("*.log.deleted"))
+
+
 def test_a_deletion_of_which_a_segment_is_missing_is_a_loss(tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     shutil.copytree(PLAIN, path)
@@ -196,6 +221,9 @@ def test_a_deletion_of_which_a_segment_is_missing_is_a_loss(tmp_path: Path) -> N
     remove(path, name(second, ".*"))
     assert codes(path) == {"lost_start"}
     refused(path)
+    [found] = [finding for finding in cw.verify(path).findings if finding.code == "lost_start"]
+    offsets = f"{name(first, '.log.deleted')} has offsets {first} to {second - 1}"
+    assert f"{offsets}: without .deleted it is a segment again" in found.evidence
 
 
 def test_a_deleted_segment_stays_if_the_live_one_has_lost_batches_of_it(tmp_path: Path) -> None:

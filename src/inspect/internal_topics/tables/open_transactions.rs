@@ -15,8 +15,9 @@ use super::topic_logs::{TableOptions, damage_text, directory_of, distinct};
 use crate::dir::{LogDir, PathKind, classify};
 use crate::error::Result;
 use crate::fs::names::PartitionName;
-use crate::log::{Log, OnDamage, ScanOptions, ScanStep};
+use crate::log::{Log, OnDamage, Scan, ScanOptions, ScanStep, marker};
 use crate::record::BatchHeader;
+use crate::state::producer_ids::{IdOwner, ProducerIds};
 
 pub(super) static COLUMNS: Struct = Struct::shared(
     "open_transactions",
@@ -45,8 +46,8 @@ pub(super) static COLUMNS: Struct = Struct::shared(
 /// `start_time` and `last_time` are the largest timestamps of its first and of its last batch. The first one of a partition holds back its
 /// committed readers: `last_stable_offset` is its first offset, and `records_behind` are the records at or after it, which they do not get.
 ///
-/// `transactional_id`, `state` and `timeout_ms` are those of its producer in `__transaction_state` of the same directories; null if it has
-/// none there. `is_hanging`: it is older than its timeout (15 minutes if that is not known), and its coordinator does not know that
+/// `transactional_id`, `state` and `timeout_ms` are those of its producer in `__transaction_state` of the same directories, and the id that a
+/// [`LogWriter`](crate::writer::LogWriter) has given it; null if it has none there. `is_hanging`: it is older than its timeout (15 minutes if that is not known), and its coordinator does not know that
 /// it is open in this partition, so that no marker will come. Null if it is not known: not all partitions of `__transaction_state` are there.
 ///
 /// `error` says if damage after its first offset may have destroyed its marker: then it may have ended, and its last records may be those
@@ -90,6 +91,8 @@ struct OfLog {
     topic: Option<String>,
     partition: Option<i32>,
     open: Vec<OpenTransaction>,
+    /// The producer ids of transactional ids that a writer has given out.
+    ids: ProducerIds,
 }
 
 impl OpenTransactions {
@@ -155,7 +158,7 @@ impl OpenTransactions {
             }
             known = scan.damaged_ranges().len();
             match step {
-                Some(ScanStep::Batch(batch)) => add_batch(&mut open, batch.header),
+                Some(ScanStep::Batch(batch)) => add_batch(&mut open, batch.header, &mut scan)?,
                 Some(ScanStep::DamagedRange(_)) => {}
                 None => break,
             }
@@ -164,12 +167,26 @@ impl OpenTransactions {
         let mut open: Vec<_> = open.into_values().collect();
         open.sort_by_key(|open| open.first.base_offset);
         self.table.extend(errors.into_iter().map(|error| error_row(log.topic(), log.partition(), &error)));
-        self.logs.push(OfLog { topic: log.topic().map(str::to_owned), partition: log.partition(), open });
+        // a damaged file of names hides no transaction
+        let ids = ProducerIds::read(log.directory()).unwrap_or_default();
+        self.logs.push(OfLog {
+            topic: log.topic().map(str::to_owned),
+            partition: log.partition(),
+            open,
+            ids,
+        });
         Ok(())
     }
 }
 
 impl OfLog {
+    /// The transactional id that a writer has given the producer of a batch.
+    fn own_id(&self, header: &BatchHeader) -> Value<'static> {
+        let mut names = self.ids.of(IdOwner::Transaction);
+        let name = names.find_map(|(name, id)| (id == header.producer_id).then(|| name.to_owned()));
+        name.map_or(Value::Null, |name| Value::Text(name.into()))
+    }
+
     fn row(&self, open: &OpenTransaction, states: &CoordinatorStates, now: i64) -> Row {
         let OpenTransaction { first, last, records, damage, .. } = open;
         let time = |time: i64| if time < 0 { Value::Null } else { Value::Number(time) };
@@ -199,7 +216,9 @@ impl OfLog {
             time(last.max_timestamp),
             holding.map_or(Value::Null, |holding| Value::Number(holding.first.base_offset)),
             holding.map_or(Value::Null, |holding| Value::Number(holding.behind)),
-            of_state("transactional_id"),
+            Some(of_state("transactional_id"))
+                .filter(|id| *id != Value::Null)
+                .unwrap_or_else(|| self.own_id(first)),
             of_state("state"),
             of_state("timeout_ms"),
             is_hanging.map_or(Value::Null, Value::Bool),
@@ -214,7 +233,8 @@ fn system_time() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn add_batch(open: &mut HashMap<i64, OpenTransaction>, header: BatchHeader) {
+/// Adds the batch that the scan is at.
+fn add_batch(open: &mut HashMap<i64, OpenTransaction>, header: BatchHeader, scan: &mut Scan) -> Result<()> {
     let count = i64::from(header.count.unwrap_or(0));
     if !header.is_control() {
         for open in open.values_mut() {
@@ -222,14 +242,17 @@ fn add_batch(open: &mut HashMap<i64, OpenTransaction>, header: BatchHeader) {
         }
     }
     if !header.is_transactional() {
-        return;
+        return Ok(());
     }
     if header.is_control() {
-        // compaction may have removed the marker of a control batch
-        if count > 0 {
-            open.remove(&header.producer_id);
+        let Some(of_producer) = open.get_mut(&header.producer_id) else { return Ok(()) };
+        match marker(header, scan.batch_bytes()?, &mut Vec::new()) {
+            Ok(Some(_)) => drop(open.remove(&header.producer_id)),
+            // compaction has removed the marker, or it is a record of another type, which ends nothing
+            Ok(None) => {}
+            Err(_) => of_producer.damage = Some(header.base_offset),
         }
-        return;
+        return Ok(());
     }
     let open = open.entry(header.producer_id).or_insert(OpenTransaction {
         first: header,
@@ -243,6 +266,7 @@ fn add_batch(open: &mut HashMap<i64, OpenTransaction>, header: BatchHeader) {
     }
     open.last = header;
     open.records = open.records.saturating_add(count);
+    Ok(())
 }
 
 fn topic_value(topic: Option<&str>) -> Value<'static> {

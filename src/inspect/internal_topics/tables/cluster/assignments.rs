@@ -22,6 +22,18 @@ pub(crate) struct Assignments {
     partitions: HashMap<(String, i64), Vec<Replica>>,
 }
 
+/// A replica that is, or may be, in a data directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ReplicaPlace<'a> {
+    pub(crate) topic: &'a str,
+    pub(crate) partition: i32,
+    /// Whether the metadata says that it is there.
+    pub(crate) is_known: bool,
+}
+
+/// `DirectoryId.MIGRATING` and `DirectoryId.UNASSIGNED`.
+const NO_DIRECTORY: [&str; 2] = ["AAAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAQ"];
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Replica {
     broker: i64,
@@ -83,14 +95,21 @@ impl Assignments {
         Some(&replica.directory)
     }
 
-    /// The partitions that a broker has in a data directory, by the id of the directory: the name and the number, sorted.
-    pub(crate) fn in_directory(&self, broker: i32, directory: &str) -> Vec<(&str, i32)> {
-        let is_here =
-            |replica: &Replica| replica.broker == i64::from(broker) && replica.directory == directory;
-        let of_broker = self.partitions.iter().filter(|(_, replicas)| replicas.iter().any(is_here));
-        let mut found: Vec<_> = of_broker
-            .filter_map(|((id, partition), _)| Some((self.topic(id)?, i32::try_from(*partition).ok()?)))
-            .collect();
+    /// The partitions that a broker has in a data directory, or may have there: those of versions without directories, and those that
+    /// have not been placed. `directory`: its id; `None` if it has none. Sorted.
+    pub(crate) fn in_directory(&self, broker: i32, directory: Option<&str>) -> Vec<ReplicaPlace<'_>> {
+        let mut found = Vec::new();
+        for ((id, partition), replicas) in &self.partitions {
+            let replica = replicas.iter().find(|replica| replica.broker == i64::from(broker));
+            let (Some(replica), Some(topic)) = (replica, self.topic(id)) else { continue };
+            let is_here = directory == Some(&replica.directory);
+            let is_open = directory.is_none() || NO_DIRECTORY.contains(&replica.directory.as_str());
+            if let Ok(partition) = i32::try_from(*partition)
+                && (is_here || is_open)
+            {
+                found.push(ReplicaPlace { topic, partition, is_known: is_here });
+            }
+        }
         found.sort_unstable();
         found
     }

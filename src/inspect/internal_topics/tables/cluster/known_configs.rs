@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, metadata_snapshot};
 use crate::fs::{Directory, FileIdentity};
 use crate::log::{LogOptions, OnDamage};
+use crate::record::MAX_BATCH_BYTES;
 
 /// The number of logs whose settings are kept.
 const MAX_KEPT: usize = 4;
@@ -37,7 +38,8 @@ pub(super) struct KnownConfigs {
 }
 
 impl KnownConfigs {
-    /// Reads the settings; `source`: a path as for [`metadata`](super::metadata()). Damage is an error among them. `None` if the log has no
+    /// Reads the settings; `source`: a path as for [`metadata`](super::metadata()). Damage is an error among them. A limit of
+    /// `max_batch_bytes` below the default does not count. `None` if the log has no
     /// segment.
     ///
     /// # Errors
@@ -52,7 +54,14 @@ impl KnownConfigs {
         if known.is_some() {
             return Ok(known);
         }
-        let options = LogOptions { topic: None, partition: None, log_start_offset: None, ..options.clone() };
+        let options = LogOptions {
+            topic: None,
+            partition: None,
+            log_start_offset: None,
+            // a limit for the batches of the partition: the settings must not depend on it
+            max_batch_bytes: options.max_batch_bytes.max(MAX_BATCH_BYTES),
+            ..options.clone()
+        };
         let options = TableOptions { log: options, on_damage: OnDamage::Skip, ..TableOptions::default() };
         let Some(Replayed { mut state, .. }) = replay(&[source], &options)? else { return Ok(None) };
         state.finish();

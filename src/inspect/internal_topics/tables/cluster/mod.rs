@@ -16,12 +16,14 @@ use super::super::schema::Kind::{Int64, Text};
 use super::super::schema::{Struct, field};
 use super::errors::LogErrors;
 use super::table::Table;
-use super::topic_logs::{Entry, TableOptions, TopicLogs, damage_text, for_each_offset, missing_text};
+use super::topic_logs::{
+    Entry, TableOptions, TopicLogs, damage_text, distinct, for_each_offset, missing_text,
+};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::fs::names::CLUSTER_METADATA_DIRECTORY;
-use crate::log::{DamagedRange, Log, OnDamage};
-pub(crate) use assignments::Assignments;
+use crate::log::{DamagedRange, OnDamage};
+pub(crate) use assignments::{Assignments, ReplicaPlace};
 #[cfg(feature = "binding")]
 pub(super) use columns::COLUMNS;
 pub use records::metadata_records;
@@ -32,6 +34,7 @@ pub(crate) use snapshot::{SnapshotFault, SnapshotFaultKind, snapshot_fault};
 use state::State;
 
 const CLUSTER_METADATA: &str = "__cluster_metadata";
+const ADVICE: &str = "give the path of a partition directory";
 
 static ERRORS: Struct = Struct::shared("errors", &[field("offset", Int64), field("error", Text)]);
 
@@ -92,7 +95,7 @@ impl ClusterMetadata {
     }
 }
 
-/// Reads the metadata of a cluster: from the last whole snapshot and the log after it. The paths are data directories, one of
+/// Reads the metadata of a cluster: from the last whole snapshot and the log after it, if it has a segment. The paths are data directories, one of
 /// them with `__cluster_metadata-0`; or one path is this partition directory, or a snapshot (`.checkpoint`), which is then read alone.
 ///
 /// `options.topics` selects rows of topics, partitions and configs; `options.groups` has no effect.
@@ -127,18 +130,30 @@ struct Replayed {
     damaged: Vec<DamagedRange>,
 }
 
-/// Reads a snapshot, or the last whole snapshot of a log and the log after it. `None` if the log has no segment.
+impl Replayed {
+    /// What a snapshot has without a log after it.
+    fn alone(state: State, snapshot: Option<Snapshot>) -> Self {
+        let end = snapshot.as_ref().and_then(|snapshot| snapshot.end_offset).unwrap_or(0);
+        Self { state, snapshot, end, damaged: Vec::new() }
+    }
+}
+
+/// Reads a snapshot, or the last whole snapshot of a log and the log after it. `None` if there is neither a segment nor a snapshot.
 fn replay(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<Option<Replayed>> {
-    let single = if let [path] = paths { only_snapshot(path.as_ref())? } else { None };
+    let single = if let [path] = paths { Snapshot::at(path.as_ref())? } else { None };
     if let Some(snapshot) = single {
         let mut state = State::default();
         snapshot.read(&mut state, options.log.max_batch_bytes)?;
-        let end = snapshot.end_offset.unwrap_or(0);
-        return Ok(Some(Replayed { state, snapshot: Some(snapshot), end, damaged: Vec::new() }));
+        return Ok(Some(Replayed::alone(state, Some(snapshot))));
+    }
+    if let Some(directory) = without_segment(paths)? {
+        let (state, snapshot) = read_snapshot(&directory, options)?;
+        return Ok(Some(Replayed::alone(state, snapshot)));
     }
     let log = TopicLogs::open(paths, CLUSTER_METADATA, &options.log)?.only()?;
     let Some(log) = log else { return Ok(None) };
-    let (mut state, snapshot) = read_snapshot(&log, options)?;
+    let directory = Directory::open(log.path(), ADVICE)?;
+    let (mut state, snapshot) = read_snapshot(&directory, options)?;
     let start = snapshot.as_ref().and_then(|snapshot| snapshot.end_offset).unwrap_or(0);
     let (damaged, end) = for_each_offset(&log, options.on_damage, start, |entry| match entry {
         Entry::Record(header, record) => state.take(header.is_control(), &record),
@@ -148,25 +163,32 @@ fn replay(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<Option<R
     Ok(Some(Replayed { state, snapshot, end, damaged }))
 }
 
-/// A snapshot that is read alone: a path of one, or the newest one of a directory without a segment, with which a broker begins.
-fn only_snapshot(path: &Path) -> Result<Option<Snapshot>> {
-    if let Some(snapshot) = Snapshot::at(path)? {
-        return Ok(Some(snapshot));
+/// The directory of the metadata log, if it has snapshots and no segment: a broker begins with the newest one. `None` also if the paths have
+/// several metadata logs.
+fn without_segment(paths: &[impl AsRef<Path>]) -> Result<Option<Directory>> {
+    let is_named = |path: &Path| path.file_name().is_some_and(|name| name == CLUSTER_METADATA_DIRECTORY);
+    let mut places = Vec::new();
+    for path in distinct(paths) {
+        // "." has another name
+        let resolved = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let within = resolved.join(CLUSTER_METADATA_DIRECTORY);
+        if within.is_dir() {
+            places.push(within);
+        } else if resolved.is_dir() && (is_named(&path) || is_named(&resolved)) {
+            places.push(resolved);
+        }
     }
-    let within = path.join(CLUSTER_METADATA_DIRECTORY);
-    let place = if within.is_dir() { &within } else { path };
-    if place.file_name().is_none_or(|name| name != CLUSTER_METADATA_DIRECTORY) || !place.is_dir() {
-        return Ok(None);
-    }
-    let directory = Directory::open(place, "give the path of a partition directory")?;
-    Ok(if directory.segment_bases()?.is_empty() { snapshots_in(&directory)?.pop() } else { None })
+    let places = distinct(&places);
+    let [place] = places.as_slice() else { return Ok(None) };
+    let directory = Directory::open(place, ADVICE)?;
+    let has_snapshots = directory.segment_bases()?.is_empty() && !snapshots_in(&directory)?.is_empty();
+    Ok(has_snapshots.then_some(directory))
 }
 
-/// The state of the last whole snapshot that the log reaches, and the snapshot; an empty state if there is none.
-fn read_snapshot(log: &Log, options: &TableOptions) -> Result<(State, Option<Snapshot>)> {
-    let directory = Directory::open(log.path(), "give the path of a partition directory")?;
+/// The state of the last whole snapshot of a metadata log, and the snapshot; an empty state if there is none.
+fn read_snapshot(directory: &Directory, options: &TableOptions) -> Result<(State, Option<Snapshot>)> {
     let mut errors = LogErrors::default();
-    for snapshot in snapshots_in(&directory)?.into_iter().rev() {
+    for snapshot in snapshots_in(directory)?.into_iter().rev() {
         let mut state = State::default();
         match snapshot.read(&mut state, options.log.max_batch_bytes) {
             Err(error @ Error::Corrupt { .. }) if options.on_damage != OnDamage::Raise => {
