@@ -16,6 +16,7 @@
 
 mod action;
 mod batches;
+mod data_directories;
 mod disk;
 mod epochs;
 mod exception;
@@ -34,9 +35,10 @@ mod warning;
 mod wrapper;
 
 pub use action::{ActionKind, ActionReason, LoadAction};
+pub use data_directories::other_directories;
 pub use exception::{ExceptionKind, LoadFailure};
 pub use load::{KafkaLoad, LoadOptions, LoadedFile, LoadedLog, LoadedSegment};
 pub use lost::LostOffsets;
 pub(in crate::inspect) use start::{Assigned, Broker, Difference, NOT_FORMATTED};
-pub use start::{Fate, PlannedDirectory, other_directories, plan_start};
+pub use start::{Fate, PlannedDirectory, plan_start};
 pub use warning::{LoadWarning, LoadWarningKind};

@@ -9,12 +9,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::data_directories::{copied, is_same_broker, others_of_broker, properties_of};
 use crate::error::{Error, Result};
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, PartitionName, PartitionState};
 use crate::fs::{Directory, META_PROPERTIES};
 use crate::inspect::internal_topics::{Assignments, ReplicaPlace};
 use crate::segment::with_descriptors;
-use crate::state::meta_properties::MetaProperties;
 use crate::state::offset_checkpoint::{
     HIGH_WATERMARKS, LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS,
 };
@@ -80,7 +80,7 @@ pub struct PlannedDirectory {
 
 /// What a broker does with the directories of a data directory when it starts, by topic, partition and name; after them, the partitions that
 /// the metadata has there and that have no directory. Directories that it ignores, and those without a partition's name, with which it does
-/// not start, are left out. At the end, `meta.properties` is refused if there is none. `others`: further data directories, one of which may have the metadata log of the broker.
+/// not start, are left out. At the end, `meta.properties` is refused if there is none, or if it is a copy of another directory's. `others`: further data directories, one of which may have the metadata log of the broker.
 ///
 /// # Errors
 /// [`Error::LogNotFound`]; [`Error::Io`]; [`Error::Interrupted`].
@@ -98,6 +98,7 @@ pub fn plan_start(path: &Path, others: &[PathBuf], interrupt: Interrupt) -> Resu
     let others: Vec<_> = others.iter().map(PathBuf::as_path).collect();
     refuse_elsewhere(&loaded, &mut planned, &others);
     planned.extend(broker.absent(&folder, &others, &loaded)?);
+    planned.extend(copied(&folder, &others));
     if folder.identity_of(META_PROPERTIES)?.is_none() {
         let (expected, found) = (NOT_FORMATTED.0.to_owned(), NOT_FORMATTED.1.to_owned());
         let name = META_PROPERTIES.to_owned();
@@ -169,23 +170,6 @@ fn refuse_duplicates(loaded: &[LoadedDirectory], planned: &mut [PlannedDirectory
     }
 }
 
-/// Those of some data directories that are further ones of the same broker.
-///
-/// # Errors
-/// [`Error::LogNotFound`]; [`Error::Io`].
-pub fn other_directories(path: &Path, others: &[PathBuf]) -> Result<Vec<PathBuf>> {
-    let folder = with_descriptors(|| Directory::open(path, "give the path of a data directory"))?;
-    Ok(others_of_broker(&folder, others))
-}
-
-fn others_of_broker(folder: &Directory, others: &[PathBuf]) -> Vec<PathBuf> {
-    let properties = properties_of(folder);
-    let place = folder.path().canonicalize().ok();
-    let is_other =
-        |other: &&PathBuf| other.canonicalize().ok() != place && is_same_broker(&properties, other);
-    others.iter().filter(is_other).cloned().collect()
-}
-
 /// A partition with directories in two data directories of a broker.
 fn refuse_elsewhere(loaded: &[LoadedDirectory], planned: &mut [PlannedDirectory], others: &[&Path]) {
     for (loaded, planned) in loaded.iter().zip(planned) {
@@ -234,19 +218,6 @@ pub(in crate::inspect) enum Assigned {
     OtherId { is_stray: bool, difference: Difference },
     /// The broker has no such replica.
     Elsewhere(Difference),
-}
-
-/// A file that cannot be read is another finding.
-fn properties_of(folder: &Directory) -> MetaProperties {
-    MetaProperties::read(folder).ok().flatten().unwrap_or_default()
-}
-
-/// Whether another data directory is of the broker with these properties.
-fn is_same_broker(properties: &MetaProperties, other: &Path) -> bool {
-    let Ok(other) = Directory::open(other, "") else { return false };
-    let other = properties_of(&other);
-    let is_same = |name| properties.get(name).is_some() && properties.get(name) == other.get(name);
-    is_same("cluster.id") && is_same("node.id")
 }
 
 /// The broker to which a data directory belongs.

@@ -13,6 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from interop.broken_directories import another_of_broker
 from scripts import Command
 
 import cordwood as cw
@@ -26,8 +27,7 @@ def disks(tmp_path: Path) -> tuple[Path, Path]:
     """Two data directories of a broker: a topic has a partition in each."""
     one, two = tmp_path / "one", tmp_path / "two"
     shutil.copytree(corpus.GOLDEN / "16-data-dir", one, ignore=shutil.ignore_patterns("expected"))
-    two.mkdir()
-    shutil.copy(one / "meta.properties", two)
+    another_of_broker(one, two)
     for name in ("cities-1", "__transaction_state-0"):
         if (one / name).exists():
             (one / name).rename(two / name)

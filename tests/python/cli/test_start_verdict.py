@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from batches import Rec, batch
-from interop.broken_directories import METADATA, UNIQUE, copy_whole
+from interop.broken_directories import METADATA, UNIQUE, another_of_broker, copy_whole
 from scripts import Command
 
 import cordwood as cw
@@ -45,9 +45,7 @@ def test_without_the_metadata_of_the_cluster_all_partitions_are_stray(command: C
 def test_the_metadata_may_be_in_another_data_directory_of_the_same_broker(
     command: Command, data: Path, tmp_path: Path
 ) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    shutil.copy(data / "meta.properties", other)
+    other = another_of_broker(data, tmp_path / "other")
     (data / "cities-1").rename(other / "cities-1")
     code, fates, summaries = verdicts(command, data, other)
     assert code == 0
@@ -155,9 +153,7 @@ def test_a_missing_partition_of_a_broker_that_knows_no_directories(command: Comm
 
 
 def test_a_partition_in_two_data_directories_of_a_broker_stops_it(command: Command, data: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    shutil.copy(data / "meta.properties", other)
+    other = another_of_broker(data, tmp_path / "other")
     shutil.copytree(data / "cities-1", other / "cities-1")
     code, _, summaries = verdicts(command, data, other)
     assert code == 1
@@ -168,6 +164,19 @@ def test_a_partition_in_two_data_directories_of_a_broker_stops_it(command: Comma
     text = (other / "meta.properties").read_text()
     (other / "meta.properties").write_text(text.replace("node.id=1", "node.id=2"))
     assert not [found for found in cw.verify([data, other]).findings if found.code == "duplicate_directory"]
+
+
+def test_a_copy_of_meta_properties_stops_the_broker(command: Command, data: Path, tmp_path: Path) -> None:
+    """As after a copy of a disk: a broker ends with "Duplicate directory ID"."""
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.copy(data / "meta.properties", other)
+    code, _, summaries = verdicts(command, data, other)
+    assert (code, [summary["starts"] for summary in summaries]) == (1, [False, False])
+    assert {reason["file"] for summary in summaries for reason in summary["reasons"]} == {
+        str(data / "meta.properties"),
+        str(other / "meta.properties"),
+    }
 
 
 @pytest.mark.parametrize("state", ["delete", "stray"])

@@ -33,6 +33,15 @@ def copy_whole(into: Path) -> Path:
     return into
 
 
+def another_of_broker(data: Path, into: Path) -> Path:
+    """Make a further data directory of the broker, without partitions."""
+    into.mkdir()
+    text = (data / "meta.properties").read_text()
+    lines = [line for line in text.splitlines() if not line.startswith("directory.id")]
+    (into / "meta.properties").write_text("\n".join([*lines, "directory.id=5f1e0f5c8d6b4a0f9d1b2w"]) + "\n")
+    return into
+
+
 def content(change: Callable[[bytes], bytes]) -> Break:
     return lambda file: file.write_bytes(change(file.read_bytes()))
 
