@@ -84,6 +84,7 @@ lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and a comparison of the
 
 rust: ## Rust tests and doc examples; the layer check is one of them
 	$(RUST_TESTS)
+	$(CARGO) test --locked --features arrow --test costs
 
 # Compiles the Rust tests while pip installs the tools: on a bare machine each of them leaves a core idle. $(TOOLS) is a variable,
 # because `make -n` executes a recipe line in which it finds $$(MAKE).

@@ -22,7 +22,6 @@ pub(crate) use properties::INDEX_INTERVAL;
 pub use properties::PropertySource;
 #[doc(hidden)]
 pub use properties::{CLEANUP_POLICY, RETENTION_MS};
-#[cfg(feature = "binding")]
 #[doc(hidden)]
 pub use settings::TIMESTAMP_TYPES;
 pub use settings::{Setting, Synonym, settings};

@@ -6,12 +6,12 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
     nearest_within(name, known, 3)
 }
 
-/// The suggestion of the [`nearest`] name, to be appended to an error; empty if there is none.
+/// The suggestion of the `nearest` name, to be appended to an error; empty if there is none.
 pub fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(name, known).map(|meant| format!(" (did you mean {meant:?}?)")).unwrap_or_default()
 }
 
-/// As [`nearest`], with at most one edit for each `letters` letters of the name.
+/// As `nearest`, with at most one edit for each `letters` letters of the name.
 pub fn nearest_within<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,

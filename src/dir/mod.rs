@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+#[cfg(feature = "plan")]
 #[doc(hidden)]
 pub use classify::has_segments;
 #[cfg(feature = "plan")]

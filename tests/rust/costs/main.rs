@@ -1,4 +1,4 @@
-//! What hot paths cost: a binary of its own, because it counts allocations and instructions.
+//! What hot paths cost. A binary of its own, because the numbers are those of a build without `plan` and `inspect`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
