@@ -31,10 +31,17 @@ pub(crate) struct Tail {
     pub(crate) end_offset: i64,
     /// The damage that ends the last segment before the end of its file.
     pub(crate) cut: Option<Damage>,
-    /// Whether it is known that no valid batch follows the end; otherwise `cut` says why.
-    pub(crate) is_certain: bool,
-    /// Whether a batch with a right checksum is there that contradicts those before it; then the end is not certain.
+    /// Whether the search for a valid batch after the end was completed, and found none of a later format; otherwise `cut` says why.
+    pub(crate) is_searched: bool,
+    /// Whether a batch with a right checksum is there that contradicts those before it.
     pub(crate) is_intact: bool,
+}
+
+impl Tail {
+    /// Whether it is known that no valid batch follows the end.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.is_searched && !self.is_intact
+    }
 }
 
 impl Segment {
@@ -63,8 +70,11 @@ impl Segment {
     /// [`Segment::torn_tail`], unless the bytes are an append in progress. If the search for batches in them was given up, the warning is
     /// returned in any case.
     pub(crate) fn torn_tail_warning(&self) -> Result<Option<String>> {
-        let Tail { cut: Some(_), is_certain, .. } = self.tail()? else { return Ok(None) };
-        let is_in_progress = *is_certain && self.is_being_written()?;
+        let tail = self.tail()?;
+        if tail.cut.is_none() {
+            return Ok(None);
+        }
+        let is_in_progress = tail.is_certain() && self.is_being_written()?;
         if is_in_progress { Ok(None) } else { self.torn_tail() }
     }
 
@@ -87,9 +97,10 @@ impl Segment {
 
     /// A description of the bytes that follow the data of the last segment.
     pub(crate) fn torn_tail(&self) -> Result<Option<String>> {
-        let Tail { end_offset, cut: Some(cut), is_certain, .. } = self.tail()? else { return Ok(None) };
+        let tail = self.tail()?;
+        let Tail { end_offset, cut: Some(cut), .. } = tail else { return Ok(None) };
         let left = self.file_size()?.saturating_sub(cut.position);
-        let no = if *is_certain { "no" } else { "no readable" };
+        let no = if tail.is_certain() { "no" } else { "no readable" };
         Ok(Some(format!(
             "{}: {no} whole batch follows position {}, where {left} bytes are left (expected {}, found {}); \
              the data ends there, at offset {end_offset}",
@@ -109,7 +120,7 @@ impl Segment {
             let damage = match self.step_verified(&mut walk, |_| false)? {
                 Step::End => {
                     let end_offset = walk.expected_offset();
-                    return Ok(Tail { end, end_offset, cut: None, is_certain: true, is_intact: false });
+                    return Ok(Tail { end, end_offset, cut: None, is_searched: true, is_intact: false });
                 }
                 Step::Batch(batch) => {
                     self.note_overflow(&batch);
@@ -121,14 +132,14 @@ impl Segment {
             if span.end_offset.is_none() {
                 let unsupported = span.unsupported();
                 let is_intact = span.is_intact;
-                let is_certain = span.is_searched && !is_intact && unsupported.is_none();
+                let is_searched = span.is_searched && unsupported.is_none();
                 let cut = match unsupported {
                     Some(newer) => Damage { malformed: newer.malformed, ..damage.clone() },
                     None => span.describe(&damage),
                 };
                 let end = if self.is_last() { damage.position } else { end };
                 let cut = self.is_last().then_some(cut);
-                return Ok(Tail { end, end_offset: walk.expected_offset(), cut, is_certain, is_intact });
+                return Ok(Tail { end, end_offset: walk.expected_offset(), cut, is_searched, is_intact });
             }
         }
     }

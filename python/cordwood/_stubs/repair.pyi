@@ -24,8 +24,8 @@ def repair(
       epoch are corrected only if one bit differs. A batch that a disk wrote to a wrong place of its `.log` is put
       where its offsets are missing; a copy of another batch is taken out. Between two damaged places, batches that
       nothing distinguishes from a copy inside a record's value are taken out too; `quarantine/` has their bytes.
-    - `"kafka"` cuts the log at the first damage and removes everything after it, as a broker does at a wrong checksum. A
-      broker does not compare offsets and leader epochs: where a batch with a right checksum contradicts others, it
+    - `"kafka"` cuts the log at the first damage and removes everything after it, as a broker does at a wrong checksum.
+      A broker does not compare offsets and leader epochs: where a batch with a right checksum contradicts others, it
       usually keeps the log, but this policy cuts it; the reason of the cut says so. Damage below the log start offset
       is taken out only. A cut below the log start offset is an error.
 

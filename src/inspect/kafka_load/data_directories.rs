@@ -11,7 +11,7 @@ use crate::state::meta_properties::MetaProperties;
 /// Those of some data directories that are further ones of the same broker.
 ///
 /// # Errors
-/// [`Error::LogNotFound`]; [`Error::Io`].
+/// [`Error::LogNotFound`](crate::Error::LogNotFound); [`Error::Io`](crate::Error::Io).
 pub fn other_directories(path: &Path, others: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let folder = with_descriptors(|| Directory::open(path, "give the path of a data directory"))?;
     Ok(others_of_broker(&folder, others))

@@ -264,7 +264,7 @@ fn survey_segment(
             end: size,
             start_offset: cut.offset,
             end_offset: None,
-            is_searched: tail.is_certain || tail.is_intact,
+            is_searched: tail.is_searched,
             is_intact: tail.is_intact,
             malformed: cut.malformed.clone(),
             before,

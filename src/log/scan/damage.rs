@@ -92,7 +92,7 @@ impl Scan {
         let last = self.log.segments().last().filter(|last| last.known_end() == Some(self.filter.end));
         let Some(last) = last.filter(|_| is_whole) else { return Ok(()) };
         let tail = last.tail()?;
-        tail.cut.as_ref().filter(|_| !tail.is_certain).map_or(Ok(()), |cut| Err(last.corrupt(cut)))
+        tail.cut.as_ref().filter(|_| !tail.is_certain()).map_or(Ok(()), |cut| Err(last.corrupt(cut)))
     }
 
     /// After the last batch of the log: a torn batch is a damaged range too, returned once; the zeros of a preallocated
@@ -114,7 +114,7 @@ impl Scan {
         };
         let end_position = last.file_size()?;
         let is_zero = last.log_file(SCAN_READ)?.is_zero(cut.position, end_position)?;
-        if is_zero || tail.is_certain && last.is_being_written()? {
+        if is_zero || tail.is_certain() && last.is_being_written()? {
             return Ok(None);
         }
         let span = DamagedSpan::known(cut.position, end_position, tail.end_offset, None);

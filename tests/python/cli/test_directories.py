@@ -9,11 +9,11 @@ from pathlib import Path
 
 import corpus
 import pytest
+from interop.broken_directories import another_of_broker
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
-from interop.broken_directories import another_of_broker
 from scripts import Command
 
 import cordwood as cw

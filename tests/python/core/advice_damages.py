@@ -138,6 +138,14 @@ CASES = [
         stays=True,
     ),
     Case(
+        "repeated_batches",
+        generated(b"".join(batch(n, [Rec(b"%d" % n)]) for n in (*range(6), *range(3, 6)))),
+        nothing,
+        says="stop the broker cleanly, or copy the records",
+        do=nothing,
+        stays=True,
+    ),
+    Case(
         "odd_header",
         generated(rows(0, 3, leader_epoch=-2)),
         nothing,

@@ -41,9 +41,7 @@ LOGS = {
 
 @pytest.mark.parametrize("is_indexed", [False, True])
 @pytest.mark.parametrize("name", LOGS)
-def test_a_log_with_repeated_batches_has_the_records_of_a_consumer(
-    tmp_path: Path, name: str, is_indexed: bool
-) -> None:
+def test_a_log_with_repeated_batches_has_the_records_of_a_consumer(tmp_path: Path, name: str, is_indexed: bool) -> None:
     partition = written(tmp_path / "orders-0", LOGS[name])
     raw = {path.name: path.read_bytes() for path in partition.glob("*.log")}
     values = [b"first %d" % offset for offset in range(70)]
