@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-import cordwood
 from cordwood.cli.help import GroupedCommands
+from cordwood.cli.version import versions
 
 __all__ = ["app"]
 
@@ -21,14 +21,17 @@ app = typer.Typer(
 
 def _version(is_given: bool) -> None:
     if is_given:
-        typer.echo(f"cordwood {cordwood.__version__}")
+        typer.echo(versions())
         raise typer.Exit
 
 
 @app.callback()
 def cordwood_(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the versions of cordwood and of what it uses."
+        ),
     ] = False,
 ) -> None:
     """Open Kafka's partition directories without a broker.
