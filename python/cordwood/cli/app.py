@@ -5,7 +5,6 @@ from typing import Annotated
 import typer
 
 from cordwood.cli.help import GroupedCommands
-from cordwood.cli.version import versions
 
 __all__ = ["app"]
 
@@ -21,6 +20,9 @@ app = typer.Typer(
 
 def _version(is_given: bool) -> None:
     if is_given:
+        # reads the metadata of packages, which no other command needs
+        from cordwood.cli.version import versions
+
         typer.echo(versions())
         raise typer.Exit
 
