@@ -20,8 +20,7 @@ app = typer.Typer(
 
 def _version(is_given: bool) -> None:
     if is_given:
-        # reads the metadata of packages, which no other command needs
-        from cordwood.cli.version import versions
+        from cordwood.cli.version import versions  # noqa: PLC0415  (reads the metadata of packages)
 
         typer.echo(versions())
         raise typer.Exit

@@ -9,7 +9,7 @@ from typing import BinaryIO, NoReturn
 
 from cordwood import Log, LogChangedError, LogNotFoundError
 from cordwood.cli.exit_codes import FailedError, NothingFoundError, say, sentence
-from cordwood.follow import FollowedLog
+from cordwood.followed_log import FollowedLog
 from cordwood.watch import Watch
 
 __all__ = ["Follower", "WithdrawnError", "follow", "max_open_logs"]
