@@ -55,8 +55,11 @@ impl Log {
             let batch = match scan.next_step() {
                 Ok(Some(ScanStep::Batch(batch))) => batch,
                 Ok(Some(ScanStep::DamagedRange(_))) => continue,
-                // a batch that cannot be read, and that is before the range, is no error of it
-                Ok(None) | Err(Error::BatchTooLarge { .. } | Error::UnsupportedFormat { .. }) => break,
+                Ok(None) => break,
+                // nobody knows the records of a batch that cannot be read and of those after it: the range has all of them
+                Err(Error::BatchTooLarge { .. } | Error::UnsupportedFormat { .. }) => {
+                    return Ok(Found { place: Some(part.start), bytes: scan.stats().bytes_read });
+                }
                 Err(error) => return Err(error),
             };
             if let Some(record) = scan.next_record()? {

@@ -44,7 +44,7 @@ pub(super) fn to_python(py: Python<'_>, error: Error) -> PyErr {
                 Err(other) => PyRuntimeError::new_err(other.to_string()),
             };
         }
-        // the compiler does not see outside its crate that there is no other; `test_errors.py` compares the names
+        // the compiler does not see outside its crate that there is no other; `test_error_classes.py` compares the names
         _ => "CordwoodError",
     };
     make(py, class, &error.to_string(), Some(&error)).unwrap_or_else(|failed| failed)

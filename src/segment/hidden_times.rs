@@ -5,13 +5,14 @@ use crate::error::Result;
 use crate::record::{BatchHeader, V2_HEADER};
 
 impl Segment {
-    /// Whether the first batch is readable and has format v0 or v1. Only before the first segment without one may batches
+    /// Whether the first batch is readable and has format v0 or v1, or there is none. Only before the first segment without one may batches
     /// hide times: the brokers that wrote them did not know v2.
     pub(crate) fn begins_before_v2(&self) -> Result<bool> {
         if let Some(found) = self.begins_before_v2.get() {
             return Ok(*found);
         }
-        let found = self.walk(-1, LOOKUP_READ)?.header_at(0)?.is_ok_and(|header| header.magic < 2);
+        let found = self.file_size()? == 0
+            || self.walk(-1, LOOKUP_READ)?.header_at(0)?.is_ok_and(|header| header.magic < 2);
         Ok(*self.begins_before_v2.get_or_init(|| found))
     }
 

@@ -5,9 +5,16 @@ use std::ops::Range;
 
 use super::candidate::plausible_length;
 use super::damage::{Damage, Preceding, is_possible_epoch};
-use super::walk::{Batch, Walk};
+use super::walk::{Batch, Step, Walk};
 use crate::error::Result;
 use crate::record::{BatchHeader, PREFIX, V2_HEADER};
+
+/// Batches that repeat offsets.
+struct Repeated {
+    first_offset: i64,
+    /// The position after the last of them.
+    end: u64,
+}
 
 impl Walk {
     /// Whether the batch at the position begins at or below the last offset before it and ends above it, with a right checksum: a
@@ -35,46 +42,83 @@ impl Walk {
     }
 
     /// Notes the batches after one if they repeat offsets up to its last one, which a leader has appended a second time (KAFKA-19407): a
-    /// consumer passes over them. They are two or more whole batches without a gap between them, which end at that offset, and after
-    /// them the log goes on without a gap.
+    /// consumer passes over them. They are whole v2 batches without a gap between them, two or more with the one that goes on above that
+    /// offset, and after them the log goes on without a gap.
     ///
-    /// `before`: the state before the batch, which must continue it: a flipped bit of its base offset, after which others seem to repeat
-    /// offsets, does not.
+    /// `before`: the state before the batch. Each offset must have a record in the batches up to it: batches whose base offsets have
+    /// flipped bits, or that a disk wrote to a wrong place, let others seem to repeat offsets.
     #[cold]
     pub(super) fn note_repeated(&mut self, batch: &Batch, before: Option<Preceding>) -> Result<bool> {
-        let BatchHeader { base_offset, last_offset, leader_epoch, .. } = batch.header;
-        let Some(before) = before.filter(|before| before.last_offset + 1 == base_offset) else {
+        let header = batch.header;
+        let Some(before) = before.filter(|before| before.last_offset + 1 == header.base_offset) else {
             return Ok(false);
         };
-        let leader_epoch = before.leader_epoch.max(leader_epoch);
-        let (mut position, mut expected, mut batches) = (batch.end(), None, 0);
+        // the offset of an entry of the old formats is in no checksum
+        let may_be_repeated = header.magic == 2 && !header.is_sparse();
+        let state = Preceding {
+            last_offset: header.last_offset,
+            leader_epoch: before.leader_epoch.max(header.leader_epoch),
+        };
+        if let Some(repeated) = self.repeated_offsets(batch.end(), state)?.filter(|_| may_be_repeated)
+            && self.has_all_from(repeated.first_offset, batch.position)?
+            // if only headers are read, a bit of its last offset may be flipped
+            && self.verify(batch)?.is_ok()
+        {
+            self.repeated = batch.end()..repeated.end;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// The batches from a position on that repeat offsets up to the last one before it.
+    fn repeated_offsets(&mut self, start: u64, before: Preceding) -> Result<Option<Repeated>> {
+        let end_offset = before.last_offset + 1;
+        let (mut position, mut first_offset, mut expected, mut batches) = (start, None, None, 0);
         let mut next_offset = Some(self.bounds.upper).filter(|upper| *upper != i64::MAX);
         while position < self.bounds.end {
             let Ok(&header) = self.header_at(position)? else { break };
-            if header.base_offset > last_offset {
+            if header.base_offset >= end_offset {
                 next_offset = Some(header.base_offset);
                 break;
             }
-            let is_repeated = expected.is_none_or(|expected| header.base_offset == expected)
+            let batch = Batch { position, header };
+            let is_repeated = header.magic == 2
+                && expected.is_none_or(|expected| header.base_offset == expected)
                 && header.base_offset >= self.bounds.base_offset
-                && header.last_offset <= last_offset
-                && is_possible_epoch(leader_epoch, &header)
+                && batch.records_beyond_offsets() == 0
+                // Kafka replays what a batch of a transaction says
+                && !header.attributes.is_transactional()
+                && is_possible_epoch(before.leader_epoch, &header)
                 && self.spend(u64::from(header.size));
-            if !is_repeated || self.verify(&Batch { position, header })?.is_err() {
-                return Ok(false);
+            if !is_repeated || self.verify(&batch)?.is_err() {
+                return Ok(None);
             }
-            expected = Some(header.last_offset + 1);
-            position += u64::from(header.size);
             batches += 1;
+            if first_offset.is_some() && header.last_offset >= end_offset {
+                // it overlaps those before it, and is read for the offsets that it has above them
+                (expected, next_offset) = (Some(end_offset), Some(end_offset));
+                break;
+            }
+            first_offset.get_or_insert(header.base_offset);
+            expected = Some(header.last_offset + 1);
+            position = batch.end();
         }
-        let end_offset = last_offset + 1;
-        let is_run = batches >= 2
-            && expected == Some(end_offset)
-            && next_offset.is_none_or(|next| next == end_offset)
-            // if only headers are read, a bit of its last offset may be flipped
-            && self.verify(batch)?.is_ok();
-        self.repeated = if is_run { batch.end()..position } else { 0..0 };
-        Ok(is_run)
+        let leads_on = expected == Some(end_offset) && next_offset.is_none_or(|next| next == end_offset);
+        let repeated = first_offset.map(|first_offset| Repeated { first_offset, end: position });
+        Ok(repeated.filter(|_| leads_on && batches >= 2))
+    }
+
+    /// Whether the batches before a position, which is that of the walk, have a record of each offset from this one on.
+    fn has_all_from(&mut self, offset: i64, position: u64) -> Result<bool> {
+        if self.complete_from <= offset || self.is_from_start {
+            return Ok(self.complete_from <= offset);
+        }
+        let start = self.bounds.before_first(-1);
+        let mut walk = Self::new(self.log.new_reader(), self.bounds, 0, Some(start));
+        while walk.position < position {
+            let Step::Batch(_) = walk.step()? else { return Ok(false) };
+        }
+        Ok(walk.position == position && walk.complete_from <= offset)
     }
 
     /// The bytes after a batch that was returned, if the batches in them repeat its last offsets and those before.

@@ -239,8 +239,9 @@ impl Walk {
         let (mut checksum, mut done, mut position) =
             (crc::Running::new(magic), start + from, start + PREFIX as u64);
         loop {
-            // the length of the next batch may be wrong too
-            let next = self.next_candidate(position, goal, u64::MAX, damage.offset..high)?;
+            // the length of the next batch may be wrong too, and its offset lower, where a leader has appended offsets again
+            let low = self.bounds.base_offset.min(damage.offset);
+            let next = self.next_candidate(position, goal, u64::MAX, low..high)?;
             let end = next.unwrap_or(goal).max(done);
             if !self.spend(end - done) {
                 return Ok(None);

@@ -80,6 +80,10 @@ pub(crate) struct Walk {
     pub(super) is_searched: bool,
     /// The first intact batch of a later format that the last search found.
     pub(super) newer: Option<NewerBatch>,
+    /// Whether it began with the first batch of the segment.
+    pub(super) is_from_start: bool,
+    /// The batches that the walk has passed have a record of each offset from this one on; `i64::MAX` if it has passed none.
+    pub(super) complete_from: i64,
     /// The bytes of batches that repeat offsets, which are passed over; empty if there are none.
     pub(super) repeated: Range<u64>,
     /// For the search: whether something outside of the segment's bytes says that batches followed the damage.
@@ -109,6 +113,8 @@ impl Walk {
             work_left: bounds.end.saturating_mul(8).saturating_add(Self::BASE_WORK),
             is_searched: true,
             newer: None,
+            is_from_start: position == 0 && before.is_some(),
+            complete_from: i64::MAX,
             repeated: 0..0,
             is_continued: false,
         }
@@ -213,7 +219,14 @@ impl Walk {
 
     #[inline]
     fn pass(&mut self, batch: &Batch) {
-        let BatchHeader { last_offset, leader_epoch, .. } = batch.header;
+        let BatchHeader { base_offset, last_offset, leader_epoch, .. } = batch.header;
+        if batch.header.is_sparse() {
+            self.complete_from = last_offset.saturating_add(1);
+        } else if self.complete_from == i64::MAX
+            || self.before.is_none_or(|before| before.last_offset + 1 != base_offset)
+        {
+            self.complete_from = base_offset;
+        }
         self.position = batch.end();
         self.before = Some(Preceding {
             last_offset,

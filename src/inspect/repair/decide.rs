@@ -124,7 +124,7 @@ fn not_torn(survey: &Survey, damaged: &Damaged, is_synced: bool) -> Error {
     let Malformed { expected, found, .. } = &damaged.malformed;
     let why = match damaged.is_searched {
         _ if is_synced => "it was synced",
-        true if damaged.end_offset.is_none() && damaged.is_intact => "its checksum is right",
+        true if damaged.end_offset.is_none() && damaged.is_intact => "a checksum in it is right",
         true => "whole batches follow it",
         false => "whole batches may follow it: the search for them was given up",
     };

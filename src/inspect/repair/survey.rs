@@ -46,7 +46,8 @@ pub(super) struct Damaged {
     pub(super) end_offset: Option<i64>,
     /// Whether the search for whole batches in and after it was completed.
     pub(super) is_searched: bool,
-    /// Whether it begins with a batch whose checksum is right, which contradicts others: no torn write, and a broker keeps it.
+    /// Whether a batch with a right checksum, which contradicts others, is at the start of it or at a place where the walk went on: no torn
+    /// write, and a broker keeps that batch.
     pub(super) is_intact: bool,
     pub(super) malformed: Malformed,
     /// The state before it.
@@ -158,6 +159,7 @@ impl Survey {
                 last.end_offset = damaged.end_offset;
                 last.is_zero &= damaged.is_zero;
                 last.is_searched &= damaged.is_searched;
+                last.is_intact |= damaged.is_intact;
             }
             _ => self.pieces.push(Piece::Damaged(damaged)),
         }

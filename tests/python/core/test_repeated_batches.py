@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import itertools
 from pathlib import Path
 
 import batches
 import pytest
 from batches import Rec
+from interop.odd_files import message
 
 import cordwood as cw
 
@@ -27,10 +30,29 @@ def run(start: int, end: int, step: int = 1, name: str = "first") -> bytes:
     return b"".join(batch(base, min(step, end - base), name) for base in range(start, end, step))
 
 
+def wrapper(base: int, count: int, magic: int) -> bytes:
+    """Build a compressed entry of v0 or v1."""
+    first = 0 if magic else base
+    inner = b"".join(message(first + n, b"%d" % (base + n), magic=magic, timestamp=NOW) for n in range(count))
+    return message(base + count - 1, gzip.compress(inner, mtime=0), magic=magic, attributes=1, timestamp=NOW)
+
+
+NOW = 1_700_000_000_000
+
+
+def over(start: int, end: int) -> bytes:
+    """Build a batch whose records below 40 are repeated."""
+    values = [b"again %d" % offset if offset < 40 else b"first %d" % offset for offset in range(start, end)]
+    return batches.batch(start, [Rec(value, key=b"k") for value in values])
+
+
 AGAIN = run(20, 40, name="again")
 LOGS = {
     "inside a segment": {0: run(0, 40) + AGAIN + run(40, 70)},
     "before a roll": {0: run(0, 40) + AGAIN, 40: run(40, 70)},
+    "up to a batch that goes on": {
+        0: run(0, 20) + run(20, 40, 20) + run(20, 30, 10, "again") + over(30, 46) + run(46, 70)
+    },
     "at the end": {0: run(0, 70) + run(50, 70, name="again")},
     "batches of three": {0: run(0, 39, 3) + run(21, 39, 3, "again") + run(39, 70, 3)},
     "in the second segment": {0: run(0, 10), 10: run(10, 40) + AGAIN + run(40, 70)},
@@ -60,8 +82,9 @@ def test_a_log_with_repeated_batches_has_the_records_of_a_consumer(tmp_path: Pat
         assert [r.value for r in log.records(start_offset=start, end_offset=end)] == values[start:end]
     for offset in range(70):
         location = cw.Log(partition).locate(offset)
-        base = offset - offset % (3 if name == "batches of three" and offset != 69 else 1)
-        assert (location.batch_base_offset, log.locate(offset)) == (base, location)
+        assert location == log.locate(offset)
+        if name not in {"batches of three", "up to a batch that goes on"}:
+            assert location.batch_base_offset == offset
     assert [record.value for record in log.records(last=25)] == values[-25:]
     assert [record.value for record in log.follow(start_offset=0, timeout=0)] == values
     findings = cw.verify(partition, deep=True).findings
@@ -92,6 +115,11 @@ def test_a_log_with_repeated_batches_has_the_records_of_a_consumer(tmp_path: Pat
         pytest.param({0: run(0, 20) + run(5, 10) + run(20, 30)}, id="ends below the end"),
         pytest.param({0: run(0, 20) + run(10, 20) + run(25, 30)}, id="gap after it"),
         pytest.param({0: run(0, 20) + run(10, 14) + run(15, 20) + run(20, 30)}, id="gap inside it"),
+        pytest.param({0: run(0, 40) + run(50, 60) + run(40, 60) + run(60, 70)}, id="batches at a wrong place"),
+        pytest.param(
+            {0: run(0, 30) + batches.batch(30, [Rec(b"30")], last_offset_delta=9) + run(31, 40) + run(40, 45)},
+            id="records that were missing",
+        ),
     ],
 )
 def test_other_batches_below_the_end_are_damage(tmp_path: Path, log: dict[int, bytes]) -> None:
@@ -130,3 +158,48 @@ def test_no_flipped_bit_of_a_last_offset_makes_batches_repeated(tmp_path: Path, 
         for offset in (*range(flipped), *range(flipped + 3, 300)):
             found = [record.offset for record in log.records(start_offset=offset, limit=1, on_damage="skip")]
             assert found == [offset]
+
+
+def test_two_flipped_offsets_do_not_hide_the_batches_after_them(tmp_path: Path) -> None:
+    raw = bytearray(run(0, 150))
+    for offset in (5, 6):
+        at = raw.find(batch(offset))
+        raw[at : at + 8] = (offset + 64).to_bytes(8, "big")
+    with pytest.raises(cw.CorruptLogError):
+        list(cw.Log(written(tmp_path / "orders-0", {0: bytes(raw)})).records())
+
+
+@pytest.mark.parametrize("bit", range(7))
+def test_no_flipped_offset_of_an_old_format_hides_entries(tmp_path: Path, bit: int) -> None:
+    """No checksum covers the offset of an entry of v0 or v1, which is the last one of its wrapper."""
+    for magic, flipped in itertools.product((0, 1), range(8, 24, 2)):
+        built = [wrapper(base, 2, magic) for base in range(0, 200, 2)]
+        raw = bytearray(b"".join(built))
+        raw[raw.find(built[flipped // 2]) + 7] ^= 1 << bit
+        log = cw.Log(written(tmp_path / f"orders-{len(list(tmp_path.iterdir()))}", {0: bytes(raw)}))
+        with contextlib.suppress(cw.CorruptLogError):
+            assert [record.offset for record in log.records()] == list(range(200))
+
+
+def test_a_repeated_batch_of_a_transaction_is_not_passed_over(tmp_path: Path) -> None:
+    """Kafka replays its marker."""
+    data = batches.batch(
+        39, [Rec(b"39")], producer_id=7, producer_epoch=0, base_sequence=0, attributes=batches.TRANSACTIONAL
+    )
+    raw = run(0, 39) + data + run(30, 39, name="again") + batches.marker(39, 7, commit=True) + run(40, 45)
+    with pytest.raises(cw.CorruptLogError):
+        list(cw.Log(written(tmp_path / "orders-0", {0: raw})).records())
+
+
+@pytest.mark.parametrize("byte", [8, 9, 10, 11])
+def test_a_damaged_length_before_repeated_batches_cuts_nothing(tmp_path: Path, byte: int) -> None:
+    raw = bytearray(run(0, 40) + AGAIN + run(40, 60))
+    raw[raw.find(batch(39)) + byte] ^= 2
+    partition = written(tmp_path / "orders-0", {0: bytes(raw)})
+    with pytest.raises(cw.CorruptLogError):
+        list(cw.Log(partition).records())
+    offsets = [record.offset for record in cw.Log(partition).records(on_damage="skip")]
+    assert [offset for offset in offsets if offset != 39] == [offset for offset in range(60) if offset != 39]
+    with pytest.raises(cw.CorruptLogError):
+        cw.LogWriter(partition)
+    assert (partition / f"{0:020}.log").read_bytes() == raw

@@ -143,7 +143,7 @@ fn a_cut_of_a_batch_that_a_broker_keeps_says_so() {
     for case in golden::damaged() {
         let plan =
             plan_repair(&case.dir, &options(RepairPolicy::Kafka, interval(case.from.manifest))).unwrap();
-        if !plan.actions.iter().any(|action| action.reason.contains("a broker keeps it")) {
+        if !plan.actions.iter().any(|action| action.reason.contains("a broker keeps that batch")) {
             continue;
         }
         let name = short_name(&case);
