@@ -18,9 +18,8 @@ COLUMNS = ["group", "topic", "partition", "offset", "log_start_offset", "log_end
 def main(output: str, *directories: str) -> None:
     """Write the file, with the largest lag first, and print the sum of each group."""
     offsets: pa.Table = cw.consumer_offsets(directories).to_arrow().select(COLUMNS)
-    offsets = offsets.sort_by(
-        [("lag", "descending")]
-    )  # null, for a partition that is not in these directories, is last
+    # null, for a partition that is not in these directories, is last
+    offsets = offsets.sort_by([("lag", "descending")])
     csv.write_csv(offsets, output)
     for row in offsets.group_by("group").aggregate([("lag", "sum")]).sort_by("group").to_pylist():
         print(f"{row['group']}: {row['lag_sum']}")
@@ -30,4 +29,8 @@ def main(output: str, *directories: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    match sys.argv[1:]:
+        case [output, *directories] if directories:
+            main(output, *directories)
+        case _:
+            sys.exit(__doc__)

@@ -43,4 +43,8 @@ async def main(directory: str, *jobs: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*sys.argv[1:]))
+    match sys.argv[1:]:
+        case [directory, *jobs]:
+            asyncio.run(main(directory, *jobs))
+        case _:
+            sys.exit(__doc__)

@@ -41,4 +41,8 @@ def main(directory: str, *orders: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    match sys.argv[1:]:
+        case [directory, *orders]:
+            main(directory, *orders)
+        case _:
+            sys.exit(__doc__)

@@ -30,4 +30,8 @@ def main(directory: str, topic: str, output: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    match sys.argv[1:]:
+        case [directory, topic, output]:
+            main(directory, topic, output)
+        case _:
+            sys.exit(__doc__)

@@ -18,4 +18,8 @@ def main(directory: str, topic: str, since: str, until: str, output: str) -> Non
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    match sys.argv[1:]:
+        case [directory, topic, since, until, output]:
+            main(directory, topic, since, until, output)
+        case _:
+            sys.exit(__doc__)

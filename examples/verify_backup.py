@@ -19,6 +19,7 @@ def main(backup: str, reports: str) -> int:
     for error in errors:
         place = "" if error.position is None else f" at position {error.position}, offset {error.start_offset}"
         print(f"{error.code}: {error.file}{place}")
+    Path(reports).mkdir(parents=True, exist_ok=True)
     damaged = {Path(error.file).parent for error in errors}
     for partition in sorted(damaged):
         if cw.classify(partition).kind == "partition":
@@ -30,4 +31,8 @@ def main(backup: str, reports: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    match sys.argv[1:]:
+        case [backup, reports]:
+            sys.exit(main(backup, reports))
+        case _:
+            sys.exit(__doc__)
