@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::candidate::plausible_length;
 use super::damage::{Damage, Preceding, is_possible_epoch};
-use super::walk::{Batch, Step, Walk};
+use super::walk::{Batch, Origin, Step, Walk};
 use crate::error::Result;
 use crate::record::{BatchHeader, PREFIX, V2_HEADER};
 
@@ -110,7 +110,7 @@ impl Walk {
 
     /// Whether the batches before a position, which is that of the walk, have a record of each offset from this one on.
     fn has_all_from(&mut self, offset: i64, position: u64) -> Result<bool> {
-        if self.complete_from <= offset || self.is_from_start {
+        if self.complete_from <= offset || self.origin == Origin::FirstBatch {
             return Ok(self.complete_from <= offset);
         }
         let start = self.bounds.before_first(-1);

@@ -60,6 +60,15 @@ pub(crate) enum Step {
     End,
 }
 
+/// Where a walk began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// With the first batch of the segment.
+    FirstBatch,
+    /// At any place: what is before it is not known.
+    Elsewhere,
+}
+
 /// Walks from one batch to the next.
 #[derive(Debug)]
 pub(crate) struct Walk {
@@ -80,8 +89,7 @@ pub(crate) struct Walk {
     pub(super) is_searched: bool,
     /// The first intact batch of a later format that the last search found.
     pub(super) newer: Option<NewerBatch>,
-    /// Whether it began with the first batch of the segment.
-    pub(super) is_from_start: bool,
+    pub(super) origin: Origin,
     /// The batches that the walk has passed have a record of each offset from this one on; `i64::MAX` if it has passed none.
     pub(super) complete_from: i64,
     /// The bytes of batches that repeat offsets, which are passed over; empty if there are none.
@@ -113,7 +121,7 @@ impl Walk {
             work_left: bounds.end.saturating_mul(8).saturating_add(Self::BASE_WORK),
             is_searched: true,
             newer: None,
-            is_from_start: position == 0 && before.is_some(),
+            origin: if position == 0 && before.is_some() { Origin::FirstBatch } else { Origin::Elsewhere },
             complete_from: i64::MAX,
             repeated: 0..0,
             is_continued: false,
