@@ -312,7 +312,7 @@ def test_two_directories_of_a_partition_are_named(command: Command, tmp_path: Pa
     paths = [write_partition(tmp_path / name, [(0, [batch(0, [Rec()])])]) for name in names]
     folders = f"{tmp_path / 'data'} and in {tmp_path / 'other'}"
     assert f"a-0 is in {folders}: both are read" in command("count", paths[0], paths[2])[2]
-    assert f"a-0 is in {paths[0]} and {paths[1]}: both are read" in command("count", *paths[:2])[2]
+    assert f"a-0 is in {paths[0]} and in {paths[1]}: both are read" in command("count", *paths[:2])[2]
 
 
 def test_the_scan_of_several_logs_is_not_pickled() -> None:

@@ -77,7 +77,7 @@ def test_a_count_skips_damage_as_a_scan_does() -> None:
 
 def test_a_directory_is_read_by_the_numbers_of_its_partitions() -> None:
     directory = cw.LogDir(DATA)
-    for topics, numbers in ((["cities"], [1]), (None, [0]), (["cities"], [0, 1, 9]), (["cities"], [])):
+    for topics, numbers in ((["cities"], [1]), (None, [0]), (["cities"], [1, 0]), (["cities"], [])):
         scan = directory.scan(topics, partitions=numbers, columns=["topic", "partition", "offset"])
         everything = directory.scan(topics, columns=["topic", "partition", "offset"]).to_arrow().to_pylist()
         wanted = [row for row in everything if row["partition"] in numbers]
