@@ -223,7 +223,7 @@ fn reason_of_cut(damaged: &Damaged) -> String {
         return reason;
     }
     format!(
-        "{reason} (its checksum is right: a broker keeps it, and the policy salvage keeps every intact batch)"
+        "{reason} (a checksum is right: a broker keeps that batch, and the policy salvage keeps every intact one)"
     )
 }
 
