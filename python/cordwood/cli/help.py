@@ -15,7 +15,7 @@ QUESTIONS = (
     ("Records per hour", "cordwood count /kafka/orders-0 --by hour"),
     ("What is in __consumer_offsets?", "cordwood groups /kafka"),
     ("Is it corrupt?", "cordwood verify /kafka/orders-0"),
-    ("What can be saved?", "cordwood repair /kafka/orders-0 --policy salvage"),
+    ("What can be saved?", "cordwood repair orders-0 --policy salvage"),
     ("The last two hours", "cordwood cat /kafka/orders-0 --since -2h"),
 )
 """What people ask, and the command that answers it."""
