@@ -44,7 +44,7 @@ pub(super) fn to_python(py: Python<'_>, error: Error) -> PyErr {
                 Err(other) => PyRuntimeError::new_err(other.to_string()),
             };
         }
-        // the compiler does not see outside its crate that there is no other; `test_error_classes.py` compares the names
+        // a variant without a class of its own; the compiler does not list them outside their crate
         _ => "CordwoodError",
     };
     make(py, class, &error.to_string(), Some(&error)).unwrap_or_else(|failed| failed)

@@ -113,8 +113,12 @@ impl Walk {
         if self.complete_from <= offset || self.origin == Origin::FirstBatch {
             return Ok(self.complete_from <= offset);
         }
+        if !self.spend(position) {
+            return Ok(false);
+        }
         let start = self.bounds.before_first(-1);
         let mut walk = Self::new(self.log.new_reader(), self.bounds, 0, Some(start));
+        walk.origin = Origin::FirstBatch;
         while walk.position < position {
             let Step::Batch(_) = walk.step()? else { return Ok(false) };
         }

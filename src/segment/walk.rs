@@ -63,10 +63,10 @@ pub(crate) enum Step {
 /// Where a walk began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// With the first batch of the segment.
+    /// With the first batch of the segment: it has passed all that is before its position.
     FirstBatch,
     /// At any place: what is before it is not known.
-    Elsewhere,
+    Any,
 }
 
 /// Walks from one batch to the next.
@@ -121,7 +121,7 @@ impl Walk {
             work_left: bounds.end.saturating_mul(8).saturating_add(Self::BASE_WORK),
             is_searched: true,
             newer: None,
-            origin: if position == 0 && before.is_some() { Origin::FirstBatch } else { Origin::Elsewhere },
+            origin: Origin::Any,
             complete_from: i64::MAX,
             repeated: 0..0,
             is_continued: false,
@@ -382,6 +382,8 @@ impl Walk {
     ) -> Damage {
         self.position = batch.position;
         self.before = before;
+        // they may have the records of the batch
+        self.repeated = 0..0;
         self.damage(malformed)
     }
 

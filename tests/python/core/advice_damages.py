@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass, field
 
 import corpus
 from batches import TRANSACTIONAL, Rec, batch, marker, name
 from interop.odd_files import message
 
 import cordwood as cw
+from core.advice_case import Case
 from core.damage_steps import (
     METADATA,
     STARTS,
-    Step,
     both,
     broker,
     cat_shows_offsets,
@@ -39,30 +38,6 @@ from core.damage_steps import (
     write_large,
     written,
 )
-
-
-@dataclass(frozen=True)
-class Case:
-    """A broken directory. Without `do`, the advice is a command, which is run as it is written."""
-
-    code: str
-    make: Step
-    damage: Step
-    partition: str = "tickets-0"
-    # what the advice says, and this as code
-    says: str = ""
-    do: Step | None = None
-    # nothing removes the finding: there is nothing to do, or it is about what cannot be had back here
-    stays: bool = False
-    is_deep: bool = False
-    more: str = ""
-    # the log start offsets that differ from those before the damage
-    starts: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        return f"{self.code} {self.more}".strip()
-
 
 SMALL = golden("01-small")
 ELECTIONS = ("elections-0", golden("19-leader-epochs"))

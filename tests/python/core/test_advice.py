@@ -11,7 +11,8 @@ import pytest
 from scripts import Command
 
 import cordwood as cw
-from core.advice_damages import CASES, Case
+from core.advice_case import Case
+from core.advice_damages import CASES
 from core.damage_steps import Place
 
 RULES = Path(__file__).parents[3] / "src" / "inspect" / "verify" / "rule.rs"

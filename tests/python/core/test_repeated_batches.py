@@ -191,6 +191,16 @@ def test_a_repeated_batch_of_a_transaction_is_not_passed_over(tmp_path: Path) ->
         list(cw.Log(written(tmp_path / "orders-0", {0: raw})).records())
 
 
+def test_a_batch_before_repeated_ones_that_cannot_be_decoded_is_reported(tmp_path: Path) -> None:
+    broken = batches.batch(39, [Rec(b"first 39")], codec=batches.GZIP, payload=b"no gzip stream")
+    log = cw.Log(written(tmp_path / "orders-0", {0: run(0, 39) + broken + AGAIN + run(40, 50)}))
+    with pytest.raises(cw.CorruptLogError):
+        list(log.records())
+    scan = log.scan(on_damage="skip")
+    assert scan.to_arrow()["offset"].to_pylist() == [offset for offset in range(50) if offset != 39]
+    assert [(lost.start_offset, lost.end_offset) for lost in scan.damaged_ranges] == [(39, 40)]
+
+
 @pytest.mark.parametrize("byte", [8, 9, 10, 11])
 def test_a_damaged_length_before_repeated_batches_cuts_nothing(tmp_path: Path, byte: int) -> None:
     raw = bytearray(run(0, 40) + AGAIN + run(40, 60))
