@@ -13,16 +13,19 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO := cargo
-# Every command builds the core for its binding: with one set of features, of its dependencies too, it is compiled once for all.
+# A command builds the default members of the workspace, or its own package beside these two: with one set of features, of the
+# dependencies too, the core is compiled once for all.
 CORE := --package cordwood --package cordwood-python
-RUST_TESTS := $(CARGO) test --locked $(CORE)
+RUST_TESTS := $(CARGO) test --locked
+# without optimisation the unit tests compile in a fraction of the time, and are as fast
+UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO) test --locked --package cordwood --features binding --lib
 JAR := python/cordwood/spark/jars/cordwood-spark.jar
 # the assertions of the Python tests are compiled once, not by every process that collects tests
 unexport PYTHONDONTWRITEBYTECODE
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo docs check test test-all test-rest lint rust compiled python interop wheel jar fmt extension release dist clean prerequisites
+.PHONY: help demo docs check test test-all test-rest lint rust compiled python interop costs wheel jar fmt extension release dist clean prerequisites
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
@@ -59,7 +62,8 @@ check: $(VENV)/.tools ## after each edit: format, clippy, ruff, mypy, the tests 
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(if $(M),CARGO_PROFILE_DEV_OPT_LEVEL=0 $(RUST_TESTS) --tests -- $(addsuffix ::,$(M)))
+	$(if $(M),$(UNIT_TESTS) -- $(addsuffix ::,$(M)))
+	$(if $(M),CARGO_PROFILE_DEV_OPT_LEVEL=0 $(RUST_TESTS) --test '*' -- $(addsuffix ::,$(M)))
 
 test: prerequisites compiled lint rust python ## before each commit: lints, Rust, Python, Spark, a short crash search; minutes
 	@echo "make test: all of it passed"
@@ -68,7 +72,7 @@ test-all: test test-rest ## what CI runs: `test`, then `test-rest`
 
 # The tests that the guarantees name have run before, except `make power-cuts`; `make guarantees` runs the rigs, `make loom` the models
 # of threads.
-test-rest: interop java oldest-spark demo docs ## the tests outside `test`: Kafka, the oldest Spark, the demo, the documentation, the names of the guarantees
+test-rest: interop costs java oldest-spark demo docs ## the tests outside `test`: Kafka, the oldest Spark, the demo, the documentation, the names of the guarantees
 	$(BIN)/python tests/guarantees.py --names
 	@echo "make test-rest: all of it passed"
 
@@ -76,21 +80,22 @@ lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and a comparison of the
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --lib --tests --bench '*' -- -D warnings
 	$(CARGO) clippy --locked --package cordwood --lib --no-default-features -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps $(CORE)
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml cordwood._core
 
 rust: ## Rust tests and doc examples; the layer check is one of them
-	$(RUST_TESTS)
-	$(CARGO) test --locked --features arrow --test costs
+	$(UNIT_TESTS)
+	$(RUST_TESTS) --test '*'
+	$(RUST_TESTS) $(CORE) --doc
 
 # Compiles the Rust tests while pip installs the tools: on a bare machine each of them leaves a core idle. $(TOOLS) is a variable,
 # because `make -n` executes a recipe line in which it finds $$(MAKE).
 TOOLS := $(MAKE) --no-print-directory $(VENV)/.tools
 compiled:
-	@$(RUST_TESTS) --no-run & compiling=$$!; $(TOOLS) || { wait $$compiling; exit 1; }; wait $$compiling
+	@{ $(UNIT_TESTS) --no-run && $(RUST_TESTS) --test '*' --no-run; } & compiling=$$!; $(TOOLS) || { wait $$compiling; exit 1; }; wait $$compiling
 
 python: extension ## Python tests except `make interop`, and the examples of the README, the documentation, the stub and the docstrings
 	$(PYTEST) $(IN_PARALLEL) --durations 20 -m "not ($(LATER))"
@@ -98,6 +103,9 @@ python: extension ## Python tests except `make interop`, and the examples of the
 
 interop: prerequisites release ## the longest Python tests, and those that compare with Kafka's own classes and a broker (a JVM, Maven)
 	$(PYTEST) $(IN_PARALLEL) --durations 20 -m "interop or long"
+
+costs: release ## instructions and allocations of hot paths, compared with recorded ones (valgrind)
+	$(RUST_TESTS) $(CORE) --package cordwood-costs --release --test costs
 
 wheel: $(VENV)/.tools dist-jar ## an abi3 wheel in dist/, with the data source in Java (Maven)
 	$(BIN)/maturin build --locked --out dist

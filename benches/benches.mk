@@ -1,31 +1,33 @@
 # The benches: benches/README.md describes them. Included by the Makefile.
 
+BENCH := $(CARGO) bench --locked --package cordwood-benches $(CORE)
+
 .PHONY: bench bench-append bench-compaction bench-kafka bench-inspect bench-sweeps bench-cold bench-python bench-spark dist-jar
 
 bench: ## criterion; every answer is asserted
-	$(CARGO) bench --locked $(CORE)
+	$(BENCH)
 
 bench-append: ## writing and recovery compared with Kafka's own classes (a JVM, Maven); ARGS are those of benches/append/main.rs
-	$(CARGO) bench --locked $(CORE) --bench append -- $(ARGS)
+	$(BENCH) --bench append -- $(ARGS)
 
 bench-compaction: ## compaction compared with Kafka's own cleaner (a JVM, Maven); ARGS are those of benches/compaction.rs
-	$(CARGO) bench --locked $(CORE) --bench compaction -- $(ARGS)
+	$(BENCH) --bench compaction -- $(ARGS)
 
 bench-kafka: ## every read path compared with Kafka's own classes (a JVM, Maven); ARGS are those of benches/kafka_rows/arguments.rs
-	$(CARGO) bench --locked $(CORE) --bench kafka_rows -- $(ARGS)
+	$(BENCH) --bench kafka_rows -- $(ARGS)
 
 bench-inspect: dist ## verify, rebuilt indexes, dumps, groups and copies, compared with Kafka's own classes (a JVM, Maven)
-	$(CARGO) bench --locked $(CORE) --bench verify
-	$(CARGO) bench --locked $(CORE) --bench rebuild
+	$(BENCH) --bench verify
+	$(BENCH) --bench rebuild
 	$(BIN)/python benches/python/dump.py
 	$(BIN)/python benches/python/groups.py
 
 bench-sweeps: $(VENV)/.tools ## how costs grow with sizes, drawn as SVG; ARGS are those of benches/support/arguments.rs
-	$(CARGO) bench --locked $(CORE) --bench sweeps -- $(ARGS)
+	$(BENCH) --bench sweeps -- $(ARGS)
 	$(BIN)/python -B benches/plot.py
 
 bench-cold: ## page faults and reads of look-ups in files that are not in the page cache; ARGS as of bench-sweeps
-	$(CARGO) bench --locked $(CORE) --bench cold -- $(ARGS)
+	$(BENCH) --bench cold -- $(ARGS)
 
 # Packages that only this bench needs, in a directory of their own. NumPy's other threads would wait in a loop beside the measurement.
 bench-python: dist $(VENV)/bench/.installed ## reading from Python compared with other packages; ARGS are those of benches/python/run.py

@@ -2,24 +2,6 @@
 //!
 //! After every turn the records of both logs are compared; of logs without compression also the files, byte for byte. Exit code 1:
 //! they differ, or with `--strict` a floor was missed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_precision_loss,
-    clippy::cast_sign_loss,
-    reason = "a bench fails by panicking, and its sizes are its own"
-)]
-#![allow(unreachable_pub, dead_code, reason = "nothing outside a bench sees it, and each uses its own part")]
-
-#[path = "support/kafka.rs"]
-mod kafka;
-#[path = "support/random.rs"]
-mod random;
-#[path = "support/turns.rs"]
-mod turns;
 
 use std::fmt::Write;
 use std::fs;
@@ -33,6 +15,7 @@ use cordwood::log::{Scan, ScanOptions};
 use cordwood::record::NewRecord;
 use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 use cordwood::{Log, LogOptions};
+use cordwood_benches::{kafka, random, turns};
 use kafka::{Kafka, TurnResult};
 use random::Random;
 use turns::{Clock, Pair, Spent};
@@ -84,7 +67,7 @@ impl Arguments {
         }
         if arguments.record.is_none() && arguments.only.is_empty() && arguments.mib >= 1024 {
             let date = Command::new("date").args(["-u", "+%F"]).output().unwrap().stdout;
-            let name = format!("benches/record/{}-compaction.csv", String::from_utf8(date).unwrap().trim());
+            let name = format!("record/{}-compaction.csv", String::from_utf8(date).unwrap().trim());
             arguments.record = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join(name));
         }
         arguments

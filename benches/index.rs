@@ -3,20 +3,11 @@
 //!
 //! The files have 2 MiB, the size for a segment of 1 GiB at Kafka's default interval of 4,096 bytes. *Tail* targets are
 //! among the last 1,024 entries, *uniform* ones between the first key and the last.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    reason = "a bench fails by panicking, and its sizes are its own"
-)]
-
-mod support;
 
 use std::path::Path;
 
 use cordwood::index::{Method, OffsetIndex, TimeIndex};
+use cordwood_benches as support;
 use criterion::{Criterion, criterion_group, criterion_main};
 use support::entries::{BASE, floors, offset_entries, offset_index_bytes, time_entries, time_index_bytes};
 use support::naive;

@@ -9,22 +9,13 @@
 //!
 //! Bulk look-ups, `Log::locate_many` and `Log::offsets_for_times`, in calls of 10,000 over 1 GiB of batches of 16 KiB, after
 //! the tables are built, compared with single look-ups and the naive reader in a loop.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    reason = "a bench fails by panicking, and its sizes are its own"
-)]
-
-mod support;
 
 use std::fmt::Debug;
 use std::hint::black_box;
 
 use cordwood::types::{Io, Location, TimestampOffset};
 use cordwood::{Log, LogOptions};
+use cordwood_benches as support;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use support::batches::Codec;
 use support::naive::{From, Location as Place, Reader};

@@ -2,27 +2,11 @@
 //!
 //! Kafka writes the indexes, and `rebuild` compares those that it derives with them, on two threads, so every turn checks
 //! both sides. Exit code 1: an index differs, or with `--strict` a floor was missed.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    clippy::indexing_slicing,
-    reason = "a bench fails by panicking, and its sizes are its own"
-)]
-#![allow(unreachable_pub, dead_code, reason = "nothing outside a bench sees it, and each uses its own part")]
-
-#[path = "support/kafka.rs"]
-mod kafka;
-mod support;
-#[path = "support/turns.rs"]
-mod turns;
 
 use std::path::Path;
 
 use cordwood::inspect::rebuild::{FileState, RebuildOptions, rebuild};
+use cordwood_benches::{self as support, kafka, turns};
 use kafka::Kafka;
 use support::batches::Codec;
 use support::written::{Shape, Written};

@@ -11,16 +11,6 @@
 //! that verifies the checksum and reads the lengths and deltas of every record: the minimum cost of columns that copy nothing.
 //!
 //! Bytes are those of the batches before compression, so that rates of different codecs can be compared.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    reason = "a bench fails by panicking, and its sizes are its own"
-)]
-
-mod support;
 
 use std::hint::black_box;
 
@@ -31,6 +21,7 @@ use cordwood::arrow::{ByteType, Column, Progress, Reader, ReaderOptions};
 use cordwood::fs::FileBytes;
 use cordwood::record::{BatchHeader, Payload, Records, V2_HEADER, varint};
 use cordwood::types::Io;
+use cordwood_benches as support;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use support::batches::Codec;
 use support::columns::{columns, rows, sums_of_columns, sums_of_rows, sums_of_two_columns};

@@ -1,21 +1,12 @@
 //! `verify` of uncompressed batches, on one thread, compared with the checksums of the same bytes alone: in memory that is mapped
 //! already, and read from the file, which no verification can do without.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    reason = "a bench fails by panicking, and its sizes are its own"
-)]
-
-mod support;
 
 use std::hint::black_box;
 
 use cordwood::fs::SystemFile;
 use cordwood::inspect::verify::{VerifyOptions, verify};
 use cordwood::record::crc::crc32c;
+use cordwood_benches as support;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use support::batches::Codec;
 use support::race::group;

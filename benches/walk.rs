@@ -3,21 +3,12 @@
 //!
 //! The library verifies every batch's checksum and compares the headers of neighbours. So the naive arms also exist with the
 //! checksum (`crc`), which reads the whole batch. Only those do the same work.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    reason = "a bench fails by panicking, and its sizes are its own"
-)]
-
-mod support;
 
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;
 
 use cordwood::types::Io;
+use cordwood_benches as support;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use support::batches::{Codec, crc32c};
 use support::naive::{Header, Reader};

@@ -34,10 +34,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "pages" / "guarantees.md"
 CARGO = [os.environ.get("CARGO", "cargo"), "test", "--locked"]
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--timeout", "0"]
-# as in the Makefile, so that nothing is built twice
-BUILT = ["--package", "cordwood", "--package", "cordwood-python"]
-# optimised, because the rigs open millions of logs
-OPTIMISED = [*BUILT, "--profile", "crash"]
+# because the rigs open millions of logs
+OPTIMISED = ["--profile", "crash"]
 PROMISE = re.compile(r"(?P<start><!-- guarantees: .*?-->\n)(?P<text>.*?)(?P<end><!-- end of guarantees -->)", re.DOTALL)
 FIGURES = re.compile(r"(?P<start><!-- figures: .*?-->\n)(?P<text>.*?)(?P<end><!-- end of figures -->)", re.DOTALL)
 
@@ -150,7 +148,7 @@ class Tests:
 
     @staticmethod
     def listed(binary: str, *more: str) -> list[str]:
-        lines = output_of([*CARGO, *BUILT, "--test", binary, "--", "--list", *more]).splitlines()
+        lines = output_of([*CARGO, "--test", binary, "--", "--list", *more]).splitlines()
         return [f"{binary} {name}" for line in lines for name, _, kind in [line.partition(": ")] if kind == "test"]
 
     def find(self, test: str) -> list[str]:
@@ -193,7 +191,7 @@ def run_named(promised: dict[str, Any], rigs: list[Rig], tests: Tests) -> None:
     with progress(f"running the {len(named)} tests that the guarantees name"):
         for binary in ("rust", "crash"):
             names = [test.partition(" ")[2] for test in named if test.startswith(f"{binary} ")]
-            command = [*CARGO, *BUILT, "--test", binary, "--", "--exact", *names]
+            command = [*CARGO, "--test", binary, "--", "--exact", *names]
             print(output_of(command, {"CORDWOOD_EXHAUSTIVE": "1"}).strip().splitlines()[-1])
         names = [found for test in named if test.startswith("python ") for found in tests.find(test)]
         # a skipped test is printed with its reason; in CI it is a failure

@@ -58,7 +58,7 @@ random-queries: prerequisites release $(JAR) ## 2,250 random queries through bot
 # Tests the shipped skip list and group commit under every interleaving that loom generates. Then a store of the skip list is
 # weakened and a check of the group commit is removed, and loom must detect both; otherwise the first run proves nothing. The
 # target directory is their own, because the flag rebuilds everything; the wrapper rebuilds the crate alone.
-LOOM := CARGO_TARGET_DIR=$(TARGET)/loom RUSTFLAGS="--cfg loom" $(CARGO) test --locked --lib --no-default-features models
+LOOM := CARGO_TARGET_DIR=$(TARGET)/loom RUSTFLAGS="--cfg loom" $(CARGO) test --locked --package cordwood --lib --no-default-features models
 SEEDED := RUSTC_WORKSPACE_WRAPPER=$(abspath tests/seeded_rustc) $(LOOM)
 loom: ## skip list and group commit under every interleaving; and seeded faults, which must be detected
 	@mkdir -p $(TARGET)/loom

@@ -10,6 +10,7 @@ use std::path::Path;
 use cordwood::Error;
 use cordwood::record::BatchBuilder;
 use cordwood::writer::{FlushMode, LogWriter};
+use cordwood_benches::batches::crc32c;
 
 use super::kafka::{Kafka, TurnResult};
 use super::random::Random;
@@ -67,8 +68,8 @@ impl Batches {
 /// Sets the first sequence of a batch, and its checksum.
 pub(super) fn set_sequence(raw: &mut [u8], sequence: usize) {
     raw[53..57].copy_from_slice(&i32::try_from(sequence).unwrap().to_be_bytes());
-    let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, &raw[21..]);
-    raw[17..21].copy_from_slice(&(crc as u32).to_be_bytes());
+    let crc = crc32c(&raw[21..]);
+    raw[17..21].copy_from_slice(&crc.to_be_bytes());
 }
 
 /// `count` batches into an empty log. With `keep`, duplicates and gaps are tried afterwards, and the log is closed.

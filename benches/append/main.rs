@@ -4,27 +4,9 @@
 //! The written files are compared byte for byte before results are printed. Exit code 1: they differ, or with
 //! `--strict` a floor was missed. This is not a criterion bench, because each turn starts with an empty log and the
 //! other side runs in a JVM.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    clippy::similar_names,
-    clippy::cast_precision_loss,
-    reason = "a bench fails by panicking, and its sizes are its own"
-)]
-#![allow(unreachable_pub, dead_code, reason = "nothing outside a bench sees it, and each uses its own part")]
 
 mod idempotent;
-#[path = "../support/kafka.rs"]
-mod kafka;
 mod opening;
-#[path = "../support/random.rs"]
-mod random;
-#[path = "../support/turns.rs"]
-mod turns;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -40,6 +22,7 @@ use cordwood::record::{BatchBuilder, BatchOptions, Codec, NewRecord};
 use cordwood::types::{Io, TimestampType};
 use cordwood::writer::{Appender, FlushMode, LogWriter, WriterOptions};
 use cordwood::{Log, LogOptions};
+use cordwood_benches::{kafka, random, turns};
 use kafka::{Kafka, TurnResult};
 use random::Random;
 use turns::{Clock, Pair, Spent};
@@ -69,7 +52,7 @@ impl Arguments {
         // `target/tmp` is on the repository's disk; a temporary directory may be in memory
         let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-append");
         let date = Command::new("date").args(["-u", "+%F"]).output().unwrap().stdout;
-        let name = format!("benches/record/{}-append.csv", String::from_utf8(date).unwrap().trim());
+        let name = format!("record/{}-append.csv", String::from_utf8(date).unwrap().trim());
         let record = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
         let mut arguments = Self { rounds: 7, only: Vec::new(), is_strict: false, record, scratch };
         while let Some(word) = args.next() {

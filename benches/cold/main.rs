@@ -2,26 +2,13 @@
 //!
 //! Before each look-up all pages of the files are evicted, which is checked. Then the index or the log is opened, and asked once.
 //! Every answer is compared with a plain computation.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "a bench fails by panicking, and its sizes are its own"
-)]
-#![allow(unreachable_pub, dead_code, reason = "nothing outside a bench sees it, and each uses its own part")]
 
 mod index;
 mod log;
 mod page_cache;
 mod rows;
-#[path = "../support/mod.rs"]
-mod support;
-#[path = "../support/turns.rs"]
-mod turns;
 
+use cordwood_benches::{self as support, turns};
 use rows::Rows;
 use support::arguments::Arguments;
 

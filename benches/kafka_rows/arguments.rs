@@ -69,7 +69,7 @@ impl Arguments {
 
     fn full() -> Self {
         let date = Command::new("date").args(["-u", "+%F"]).output().unwrap().stdout;
-        let name = format!("benches/record/{}-kafka.csv", String::from_utf8(date).unwrap().trim());
+        let name = format!("record/{}-kafka.csv", String::from_utf8(date).unwrap().trim());
         Self {
             only: Vec::new(),
             rounds: 7,

@@ -2,17 +2,6 @@
 //!
 //! All answers are compared before anything is timed, and their sum after every turn. A difference is a panic. Exit code 1:
 //! with `--strict`, a floor was missed. This is not a criterion bench, because the other side runs in a JVM.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    clippy::cast_precision_loss,
-    reason = "a bench fails by panicking, and its sizes are its own"
-)]
-#![allow(unreachable_pub, dead_code, reason = "nothing outside a bench sees it, and each uses its own part")]
 
 mod arguments;
 mod bulk;
@@ -21,20 +10,15 @@ mod contest;
 mod data;
 mod headers;
 mod index;
-#[path = "../support/kafka.rs"]
-mod kafka;
 mod log_look_ups;
 mod log_targets;
 mod look_up;
-#[path = "../support/random.rs"]
-mod random;
 mod recovery;
 mod segment_map;
-#[path = "../support/turns.rs"]
-mod turns;
 
 use arguments::Arguments;
 use contest::Contest;
+use cordwood_benches::{kafka, random, turns};
 
 fn main() {
     let mut contest = Contest::start(Arguments::of_command_line());

@@ -35,7 +35,7 @@ impl Arguments {
         }
         if arguments.only.is_empty() && arguments.record.is_none() {
             let date = Command::new("date").args(["-u", "+%F"]).output().unwrap().stdout;
-            let name = format!("benches/record/{}-{bench}.csv", String::from_utf8(date).unwrap().trim());
+            let name = format!("record/{}-{bench}.csv", String::from_utf8(date).unwrap().trim());
             arguments.record = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join(name));
         }
         arguments

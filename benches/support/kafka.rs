@@ -33,7 +33,7 @@ impl Kafka {
     /// # Panics
     /// If Maven or Java is missing or fails.
     pub fn start() -> Self {
-        let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/kafka");
+        let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("kafka");
         let built =
             Command::new("mvn").args(["-B", "-q", "-f"]).arg(project.join("pom.xml")).arg("compile").status();
         assert!(built.expect("mvn is needed").success(), "mvn compile in {}", project.display());

@@ -75,8 +75,8 @@
 //! `tests` compares the list with a sorted `Vec`; `models` explores every interleaving under loom:
 //!
 //! ```text
-//! RUSTFLAGS="--cfg loom" cargo test --lib skip_list                                       # passes
-//! RUSTFLAGS="--cfg loom --cfg seeded_relaxed_publication" cargo test --lib skip_list     # must fail
+//! RUSTFLAGS="--cfg loom" cargo test --package cordwood --lib skip_list                    # passes
+//! RUSTFLAGS="--cfg loom --cfg seeded_relaxed_publication" cargo test --package cordwood --lib skip_list     # must fail
 //! ```
 //!
 //! The second command stores the tail relaxed, and shows that the models can fail.

@@ -1,33 +1,5 @@
 //! The Rust tests: one binary with the modules of `src`, each with a file per behaviour. `tests/rust/crash` is another binary.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::missing_panics_doc,
-    clippy::missing_errors_doc,
-    reason = "a test fails by panicking"
-)]
-#![allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    clippy::cast_sign_loss,
-    reason = "the sizes here are made by the tests themselves; overflow checks are on"
-)]
-#![allow(
-    clippy::too_many_lines,
-    clippy::too_many_arguments,
-    reason = "the limits are for the crate; a naive decoder is one function"
-)]
-#![allow(clippy::little_endian_bytes, reason = "lz4 frames are little-endian")]
-#![allow(
-    clippy::must_use_candidate,
-    clippy::return_self_not_must_use,
-    missing_docs,
-    unreachable_pub,
-    reason = "nothing outside this binary sees it"
-)]
 
-#[cfg(feature = "arrow")]
 mod arrow {
     mod long_batches;
     mod naive_rows;
@@ -94,7 +66,6 @@ mod log {
     mod unverified;
     mod verified_once;
 }
-#[cfg(feature = "plan")]
 mod plan {
     mod aggregate_runs;
     mod aggregate_times;
@@ -142,7 +113,10 @@ mod state {
     mod leader_epochs;
     mod producers;
 }
-mod support;
+mod support {
+    mod tests;
+    pub use cordwood_tests::*;
+}
 mod text {
     mod lines;
 }

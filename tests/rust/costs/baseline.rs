@@ -1,7 +1,7 @@
 //! What hot paths cost, compared with recorded numbers: instructions and allocations, which do not depend on the machine's load.
 //!
-//! `RECORD_COSTS=1 cargo test --features arrow --test costs` records what it finds in `costs.json`. The numbers are
-//! those of a build without `plan`: with it the compiler inlines less in a build for tests.
+//! `RECORD_COSTS=1 make costs` records what it finds in `costs.json`. The numbers are those of the `release` profile: without
+//! optimisation they say nothing.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -25,7 +25,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn recorded_file() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rust/costs/costs.json")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("costs.json")
 }
 
 /// Compares with the recorded numbers of this name, or records them.
@@ -80,7 +80,6 @@ fn instructions(path: &HotPath, dir: &Path) -> f64 {
 }
 
 #[test]
-#[cfg_attr(feature = "plan", ignore = "recorded without `plan`; `make rust` runs it so")]
 fn hot_paths_execute_about_as_many_instructions_as_recorded() {
     if Command::new("valgrind").arg("--version").output().is_err() {
         assert!(env::var_os("CI").is_none(), "valgrind is not installed");

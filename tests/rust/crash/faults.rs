@@ -9,7 +9,7 @@ use cordwood::writer::FlushMode;
 
 use crate::judge::{Judge, Tally};
 use crate::model::Expected;
-use crate::script::{Before, Call, Client, Op, Setup};
+use crate::script::{Before, Client, Op, Setup};
 
 pub const KINDS: [FaultKind; 4] =
     [FaultKind::InputOutput, FaultKind::NoSpace, FaultKind::Interrupted, FaultKind::ShortWrite];

@@ -299,8 +299,7 @@ fn seeded_first_record_kept_is_caught() {
 
 #[test]
 fn every_seeded_bug_has_a_test() {
-    let (tests, folder) =
-        (include_str!("seeded_bugs.rs"), concat!(env!("CARGO_MANIFEST_DIR"), "/tests/seeded"));
+    let (tests, folder) = (include_str!("seeded_bugs.rs"), concat!(env!("CARGO_MANIFEST_DIR"), "/../seeded"));
     let tested: BTreeSet<_> =
         tests.split("is_caught(\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     let files =

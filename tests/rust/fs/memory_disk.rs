@@ -6,7 +6,7 @@ use cordwood::{Log, LogOptions};
 #[test]
 fn a_log_of_kafka_is_read_from_the_in_memory_disk() {
     let disk = MemoryDisk::default();
-    for entry in std::fs::read_dir("tests/golden/01-plain/orders-0").unwrap() {
+    for entry in std::fs::read_dir("../golden/01-plain/orders-0").unwrap() {
         let entry = entry.unwrap();
         disk.put(entry.file_name().to_str().unwrap(), &std::fs::read(entry.path()).unwrap());
     }

@@ -16,7 +16,7 @@ const CASES: [&str; 5] = [
 ];
 
 fn open(case: &str) -> Log {
-    Log::open(Path::new("tests/golden").join(case), LogOptions::default()).unwrap()
+    Log::open(Path::new("../golden").join(case), LogOptions::default()).unwrap()
 }
 
 /// A row of a count: period, key and number of records.

@@ -4,18 +4,14 @@
 #[path = "../../fuzz/src/lib.rs"]
 mod targets;
 
-#[path = "../../../benches/support/random.rs"]
-#[allow(dead_code, reason = "the benches use the rest")]
-mod random;
-
 use std::fs;
 use std::path::Path;
 
-use random::Random;
+use cordwood_tests::random::Random;
 
 /// Runs a target with each of its inputs, and with mutated ones. `make fuzz` limits their time and memory.
 fn run(target: &str, function: fn(&[u8]), mutated: usize) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus").join(target);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus").join(target);
     let mut paths: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert!(!paths.is_empty(), "{} is empty", folder.display());
     // the order of a directory is not fixed, and the mutations must be

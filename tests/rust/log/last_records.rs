@@ -28,7 +28,7 @@ fn offsets(mut scan: Scan, filter: Option<&RecordFilter>) -> Vec<i64> {
 fn they_are_the_end_of_a_whole_scan() {
     let every_third = RecordFilter::new(|_, value| value.is_some_and(|value| value.len() % 3 == 0));
     for case in CASES {
-        let log = Log::open(format!("tests/golden/{case}"), LogOptions::default()).unwrap();
+        let log = Log::open(format!("../golden/{case}"), LogOptions::default()).unwrap();
         let middle = i64::midpoint(log.log_start_offset(), log.log_end_offset().unwrap());
         for ranges in [
             Ranges::default(),
@@ -51,7 +51,7 @@ fn they_are_the_end_of_a_whole_scan() {
 
 #[test]
 fn damage_before_them_is_not_reported() {
-    let log = Log::open("tests/golden/damaged/flip-record/tickets-0", LogOptions::default()).unwrap();
+    let log = Log::open("../golden/damaged/flip-record/tickets-0", LogOptions::default()).unwrap();
     let options = ScanOptions::default();
     let last = log.last_records(3, options, None).unwrap();
     assert_eq!(offsets(last, None).len(), 3);

@@ -124,7 +124,7 @@ fn stored(raw: &[u8], rules: &Validation, epoch: i32) -> Result<(Vec<u8>, i64), 
 
 #[test]
 fn batches_are_accepted_and_stored_as_by_kafka() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/batch_validation.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors/batch_validation.json");
     let vectors: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let (mut same, mut refused, mut rebuilt, mut differing) = (0, 0, 0, 0);
     for case in vectors["cases"].as_array().unwrap() {

@@ -30,7 +30,7 @@ pub struct Partition {
 
 /// `tests/golden`.
 pub fn root() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden");
     assert!(
         root.join("MANIFEST.json").is_file(),
         "{} is missing: it is part of the repository, and these tests need it",

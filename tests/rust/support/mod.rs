@@ -1,10 +1,7 @@
 //! Support for the tests: a builder of logs, a naive reader as the oracle, and the corpus written by real Kafka.
-#![allow(dead_code, reason = "no test uses all of it")]
 
-#[cfg(feature = "plan")]
 pub mod aggregates;
 pub mod batches;
-#[cfg(feature = "plan")]
 pub mod filters;
 pub mod flips;
 pub mod generated;
@@ -13,10 +10,9 @@ pub mod lz4;
 pub mod naive;
 pub mod nested_logs;
 pub mod partition;
-#[cfg(feature = "plan")]
 pub mod planning;
+pub mod random;
 pub mod reading;
-mod tests;
 
 /// The time of the processor that this thread has used. Other tests run at the same time.
 pub fn cpu_time() -> std::time::Duration {

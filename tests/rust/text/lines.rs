@@ -13,8 +13,8 @@ use crate::support::batches::{BatchV2, Rec};
 use crate::support::partition::{Indexing, PartitionBuilder};
 
 const CASES: &str = include_str!("../../vectors/text_lines.json");
-const PLAIN: &str = "tests/golden/01-plain/orders-0";
-const DAMAGED: &str = "tests/golden/damaged/flip-record/tickets-0";
+const PLAIN: &str = "../golden/01-plain/orders-0";
+const DAMAGED: &str = "../golden/damaged/flip-record/tickets-0";
 const FORMATS: [(&str, Format); 3] =
     [("jsonl", Format::JsonLines), ("csv", Format::Csv), ("terminal_csv", Format::TerminalCsv)];
 
@@ -261,7 +261,7 @@ fn several_logs_are_read_one_after_another() {
     let log = opened(PLAIN);
     let progress = Progress::default();
     let options = LinesOptions { columns: vec![Column::Topic, Column::Offset], ..LinesOptions::default() };
-    let logs = [opened("tests/golden/01-small/tickets-0"), log].into_iter().map(Ok);
+    let logs = [opened("../golden/01-small/tickets-0"), log].into_iter().map(Ok);
     let mut lines = Lines::new(logs, LinesOptions { limit: Some(380), ..options }, progress.clone());
     let blocks: Vec<_> = std::iter::from_fn(|| lines.next_block().unwrap()).collect();
     assert_eq!(rows(&blocks), 380);

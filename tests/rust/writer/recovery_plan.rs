@@ -279,7 +279,7 @@ fn the_plan_for_a_new_log_is_empty() {
 #[test]
 fn segments_after_a_torn_write_are_cut_and_kept() {
     let folder = folder();
-    let path = copy(Path::new("tests/golden/01-plain/orders-0"), folder.path(), "orders-0");
+    let path = copy(Path::new("../golden/01-plain/orders-0"), folder.path(), "orders-0");
     // the last two segments were never synced
     fs::remove_file(path.join("leader-epoch-checkpoint")).unwrap();
     let torn = path.join("00000000000000000807.log");

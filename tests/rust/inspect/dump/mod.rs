@@ -3,7 +3,6 @@
 mod golden;
 mod peer;
 mod recorded;
-#[cfg(feature = "arrow")]
 mod rows;
 
 use std::path::{Path, PathBuf};

@@ -41,7 +41,7 @@ fn options_of(words: &Value) -> DumpOptions {
 
 #[test]
 fn each_file_of_the_fixtures_has_the_text_and_the_messages_of_kafkas_tool_with_each_option() {
-    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/dump_texts.jsonl.gz");
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors/dump_texts.jsonl.gz");
     let root = golden::root();
     let prefix = format!("{}/", root.display());
     let (mut runs, mut failed, mut messages) = (0, 0, 0);

@@ -19,7 +19,7 @@ const PARSERS: [(&str, MessageParser); 5] = [
 ];
 
 fn vectors() -> Vec<Value> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/internal_topics.jsonl.gz");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../vectors/internal_topics.jsonl.gz");
     let path = std::env::var("CORDWOOD_INTERNAL_TOPICS").unwrap_or_else(|_| path.to_owned());
     let mut text = String::new();
     GzDecoder::new(std::fs::File::open(path).unwrap()).read_to_string(&mut text).unwrap();

@@ -201,7 +201,7 @@ fn the_plan_has_every_field_of_what_kafka_does() {
 
 /// The checksums of the files of a directory that Kafka left.
 fn checksums() -> BTreeMap<(String, String, String), Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/vectors/kafka_load.jsonl.gz");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors/kafka_load.jsonl.gz");
     let lines = golden::lines(&path);
     let key =
         |line: &Value| (golden::text(&line["case"]), golden::text(&line["dir"]), golden::text(&line["open"]));
