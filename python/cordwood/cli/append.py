@@ -27,6 +27,7 @@ from cordwood.cli.formats import DAMAGE_COLUMN, OTHER_COLUMNS, RECORD_COLUMNS
 from cordwood.cli.moment import with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
+from cordwood.cli.recover import changes
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
 from cordwood.cli.terminal import print_json, print_text
 from cordwood.quantities import several
@@ -79,11 +80,11 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
 ) -> None:
     """Append standard input to a log, one record per line, and print the offsets.
 
-    The lines that a pipe contains at one time are one append. With --format jsonl a line is an object with value, key,
-    headers and timestamp, as `cordwood cat` writes it. Values are text, or {"base64": "…"}. A timestamp is a number of
-    ms, or a text such as 2024-05-01T10:00Z or 1714557600s; null means no timestamp, and a missing one means now. So the
-    output of `cat` can be appended to another log. It contains aborted records, unless `cat` has --isolation
-    read_committed.
+    The lines that a pipe contains at one time are one append. An empty input opens and changes nothing. With --format
+    jsonl a line is an object with value, key, headers and timestamp, as `cordwood cat` writes it. Values are text, or
+    {"base64": "…"}. A timestamp is a number of ms, or a text such as 2024-05-01T10:00Z or 1714557600s; null means no
+    timestamp, and a missing one means now. So the output of `cat` can be appended to another log. It contains aborted
+    records, unless `cat` has --isolation read_committed.
 
     \b
     echo 'first line' | cordwood append greetings-0
@@ -92,24 +93,28 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
 
     A log has one writer at a time, and no broker may use it. If a line is invalid, the records before it are kept.
     """  # noqa: D301
-    if key_separator is not None and input_format == "jsonl":
-        raise UsageError("--key-separator is for --format lines; a jsonl line has a field key")
-    if key_separator == "":
-        raise UsageError("--key-separator: expected at least one character, found none")
-    if sys.stdin is None:
-        raise UsageError("standard input is closed, so there is nothing to append")
+    _check(input_format, key_separator)
     config = settings_of(path, properties, assignments).config
+    if path.exists():
+        # refuse a log that cannot be opened before waiting for the first line
+        LogWriter.plan_recovery(path, config=config)
     chunks = _chunks()
+    first = next(chunks, None)
+    if first is None:
+        # an opening would create the log, or recover it
+        say("standard input is empty: nothing was opened or changed")
+        _report(str(path), 0, 0, as_json=as_json)
+        return
+    lines = list(first)
     if input_format is None and key_separator is None:
-        if path.exists():
-            # refuse a log that cannot be opened before waiting for the first line
-            LogWriter.plan_recovery(path, config=config)
-        input_format, chunks = _detected(chunks)
+        input_format = _detected(lines)
     to_record = _record_parser(input_format or "lines", None if key_separator is None else key_separator.encode())
     with LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch) as writer:
         opened_path, start = writer.path, writer.log_end_offset
+        for file, change in changes(writer.recovery) if writer.recovery else ():
+            say(f"opening the log changed {file}: {change}")
         try:
-            for _ in counted(_appended(writer, to_record, chunks), _count, to_file=True):
+            for _ in counted(_appended(writer, to_record, itertools.chain([lines], chunks)), _count, to_file=True):
                 pass
         except BaseException:
             # ask the writer: Ctrl-C may arrive after an append is done and before it has returned
@@ -119,6 +124,15 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
             raise
         end = writer.log_end_offset
     _report(opened_path, start, end, as_json=as_json)
+
+
+def _check(input_format: InputFormat | None, key_separator: str | None) -> None:
+    if key_separator is not None and input_format == "jsonl":
+        raise UsageError("--key-separator is for --format lines; a jsonl line has a field key")
+    if key_separator == "":
+        raise UsageError("--key-separator: expected at least one character, found none")
+    if sys.stdin is None:
+        raise UsageError("standard input is closed, so there is nothing to append")
 
 
 def _durable(writer: LogWriter) -> int:
@@ -205,12 +219,11 @@ def _chunks() -> Iterator[Iterable[bytes]]:
         yield [b"".join(rest)]
 
 
-def _detected(chunks: Iterator[Iterable[bytes]]) -> tuple[InputFormat, Iterator[Iterable[bytes]]]:
+def _detected(lines: list[bytes]) -> InputFormat:
     """Detect the format from the first line.
 
     A record with an offset is output of `cat`. Any other JSON object with columns of `cat` may also be a value.
     """
-    lines = list(next(chunks, ()))
     found: InputFormat = "lines"
     names = _names(lines[0]) if lines else set()
     if names and names <= _COLUMNS:
@@ -230,7 +243,7 @@ def _detected(chunks: Iterator[Iterable[bytes]]) -> tuple[InputFormat, Iterator[
             "standard input is output of cordwood cat, so --format jsonl is used; "
             "--format lines appends its lines as values"
         )
-    return found, itertools.chain([lines], chunks)
+    return found
 
 
 def _names(line: bytes) -> set[str]:

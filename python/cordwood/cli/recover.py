@@ -22,7 +22,7 @@ from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 
-__all__ = ["recover"]
+__all__ = ["changes", "recover"]
 
 _COLUMNS: list[Column] = [("file", "left"), ("change", "text")]
 
@@ -97,13 +97,14 @@ def _document(plan: RecoveryPlan) -> dict[str, object]:
     }
 
 
-def _rows(plan: RecoveryPlan, wrong_files: list[str]) -> list[list[str]]:
+def changes(plan: RecoveryPlan) -> list[list[str]]:
+    """Return for each file that a recovery changes its name, and the change in words."""
     entries: list[FileChange | RecoveryCut | SegmentSplit | RebuiltIndex]
     entries = [*plan.file_changes, *plan.cuts, *plan.splits, *plan.rebuilt_indexes]
     rows = [[Path(entry.file).name, str(entry).removeprefix(f"{entry.file}: ")] for entry in entries]
     if plan.rewrites_leader_epochs:
         rows.append(["leader-epoch-checkpoint", "rewritten: it disagrees with the batches"])
-    return rows + [[Path(file).name, "written again: it cannot be read"] for file in wrong_files]
+    return rows
 
 
 def _say(plan: RecoveryPlan, wrong_files: list[str], *, dry_run: bool) -> None:
@@ -113,8 +114,9 @@ def _say(plan: RecoveryPlan, wrong_files: list[str], *, dry_run: bool) -> None:
     if plan.is_clean and not wrong_files:
         print_text(f"{plan.path}: nothing to recover; {ends}")
         return
+    rows = changes(plan) + [[Path(file).name, "written again: it cannot be read"] for file in wrong_files]
     words = "recovery would change these files" if dry_run else "recovery changed these files"
-    print_table(f"{plan.path}: {words}", _COLUMNS, _rows(plan, wrong_files))
+    print_table(f"{plan.path}: {words}", _COLUMNS, rows)
     print_text(f"after recovery {ends}")
     if dry_run:
         print_text("nothing was written; add --yes to recover the log", style="dim")
