@@ -82,7 +82,7 @@ def ls(  # noqa: PLR0913, PLR0917  (a command's options)
 
     The partitions of several data directories are in one list. On disk are all files of a partition: logs, indexes,
     snapshots, quarantine/. Batches are not read: contents are unchecked unless the directory cannot be opened. A last
-    line counts what is not in the table.
+    line counts what is not in the table. The list of a partition's segments says which offsets no segment has.
 
     \b
     cordwood ls /var/lib/kafka                         size, first and end offset of every partition
@@ -326,8 +326,20 @@ def _segments(listed: _Listed, order: _Order) -> dict[str, Any]:
         "log_start_offset": log.log_start_offset,
         "log_end_offset": log.log_end_offset,
         "segments": order.rows(rows, size="size", time="largest_timestamp"),
+        "missing": _missing(log),
         "warnings": log.warnings,
     }
+
+
+def _missing(log: Log) -> list[dict[str, int]]:
+    """Return the offsets between segments of a log that is not compacted: of a segment that is missing."""
+    try:
+        gaps = log.offset_gaps()
+        found = [] if not gaps or log.is_compacted else gaps
+    except (CordwoodError, OSError):
+        # the row of the segment shows the damage
+        return []
+    return [{"start_offset": gap.start_offset, "end_offset": gap.end_offset} for gap in found]
 
 
 def _print_segments(log: Log, document: dict[str, Any]) -> None:
@@ -341,6 +353,10 @@ def _print_segments(log: Log, document: dict[str, Any]) -> None:
     print_table(title, _SEGMENT_COLUMNS, [_segment_row(entry) for entry in document["segments"]])
     print_text(f"{several(document['files'], 'file')}, {bytes_in_words(document['disk_bytes'])} on disk")
     print_text(f"contents are unchecked: cordwood verify {log.path} reads and checks them", style="dim")
+    for gap in document["missing"]:
+        first, last = gap["start_offset"], gap["end_offset"] - 1
+        offsets = f"offset {first} is" if first == last else f"offsets {first} to {last} are"
+        print_text(f"warning: {offsets} in no segment: files of the log are missing", style="yellow")
     for warning in document["warnings"]:
         print_text(f"warning: {warning}", style="yellow")
 

@@ -130,3 +130,22 @@ def test_options_of_data_directories_are_refused_for_a_partition(command: Comman
         code, out, error = command("ls", data / "cities-0", *options)
         assert (code, out) == (2, "")
         assert "are for data directories" in error
+
+
+def test_the_list_of_segments_says_which_offsets_are_missing_between_them(command: Command, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(corpus.GOLDEN / "01-plain" / "orders-0", tmp_path / "orders-0"))
+    bases = sorted(int(file.stem) for file in path.glob("*.log"))
+    for file in path.glob(f"{bases[1]:020d}.*"):
+        file.unlink()
+    code, out, error = command("ls", path)
+    assert code == 0, error
+    assert f"offsets {bases[1]} to {bases[2] - 1} are in no segment" in out
+    assert json.loads(command("ls", path, "--json")[1])["missing"] == [
+        {"start_offset": bases[1], "end_offset": bases[2]}
+    ]
+
+
+def test_offsets_that_compaction_removed_are_not_missing(command: Command) -> None:
+    path = corpus.GOLDEN / "12-compacted" / "profiles-0"
+    assert cw.Log(path).offset_gaps() != []
+    assert json.loads(command("ls", path, "--json")[1])["missing"] == []
