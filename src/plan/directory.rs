@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::error::{Code, PlanError, Result};
 use super::options::SourceOptions;
 use super::warning::Warning;
-use crate::dir::{LogDir, has_segments, live_partition};
+use crate::dir::{LogDir, PathKind, classify, has_segments, live_partition};
 use crate::error::Error;
 use crate::fs::names::{INTERNAL_TOPICS, SegmentFileName};
 use crate::log::LogOptions;
@@ -160,8 +160,8 @@ impl Search<'_> {
         }
         let data = match LogDir::open(path, LogOptions::default(), &[]) {
             Ok(data) => Some(data),
-            // only the path is given, and only that of a partition is refused
-            Err(Error::Config { .. }) => None,
+            // refused are a partition, which is read, and a folder of data directories
+            Err(Error::Config { .. }) if classify(path)?.kind == PathKind::Partition => None,
             Err(error) => return Err(error.into()),
         };
         let (data, found) = match data {

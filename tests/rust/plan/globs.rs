@@ -119,3 +119,21 @@ fn an_incomplete_bracket_that_is_no_name_is_not_found() {
         assert!(error.reason.contains(path), "{path}: {error}");
     }
 }
+
+#[test]
+fn a_folder_of_data_directories_is_refused_with_the_folder_to_give() {
+    let folder = folder();
+    let data = folder.path().join("broker");
+    write(&data, &["orders-0"]);
+    std::fs::write(data.join("meta.properties"), "version=1\n").unwrap();
+    // with a folder beside it that is a data directory too, and with a file beside it
+    let other = folder.path().join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("meta.properties"), "version=1\n").unwrap();
+    std::fs::write(folder.path().join("notes"), "").unwrap();
+    let error = run_json(&cache(), &asked(folder.path(), &[])).error.unwrap();
+    assert_eq!(error.code, Code::BadOption, "{error}");
+    let text = error.to_string();
+    let found = format!("found {}, which has none and whose folder", folder.path().display());
+    assert!(text.contains(&found) && text.contains("is one: give the path of the folder"), "{text}");
+}
