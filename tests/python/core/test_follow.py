@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import corpus
@@ -415,6 +416,15 @@ def test_a_forked_child_refuses_it_and_does_not_take_the_events(tmp_path: Path) 
             assert taken(records, 1) == [2]
 
 
+def is_watching(process: int) -> bool:
+    for descriptor in Path(f"/proc/{process}/fd").iterdir():
+        # it may be closed meanwhile
+        with suppress(FileNotFoundError):
+            if "inotify" in str(descriptor.readlink()):
+                return True
+    return False
+
+
 def test_ctrl_c_ends_a_wait(tmp_path: Path, script_environment: dict[str, str]) -> None:
     new_log(tmp_path / "t-0", 1).close()
     text = """
@@ -433,8 +443,7 @@ def test_ctrl_c_ends_a_wait(tmp_path: Path, script_environment: dict[str, str]) 
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=script_environment) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "0\n"
-        fds = Path(f"/proc/{process.pid}/fd")
-        while not any("inotify" in str(fd.readlink()) for fd in fds.iterdir()):
+        while not is_watching(process.pid):
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         assert process.stdout.readline() == "interrupted 0 []\n"
