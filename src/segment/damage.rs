@@ -1,6 +1,8 @@
 //! What counts as damage between batches: offsets that do not increase, epochs that decrease, a batch outside its segment. Kafka's
 //! reader does not check this.
 
+use std::ops::RangeInclusive;
+
 use super::roll::is_relative;
 use crate::error::Malformed;
 use crate::record::BatchHeader;
@@ -108,7 +110,8 @@ fn contradiction(last_offset: i64, leader_epoch: i32, header: &BatchHeader) -> M
 /// The evidence, strongest first. An undamaged batch usually starts one above its predecessor. If the first batch's
 /// offset or epoch jumped up, the third batch contradicts it; if the second batch's fell, it does not. The damaged
 /// batch must fit, with its length in offsets, at its original place: the first before the second, or the second before
-/// the third. Without evidence it is the second, as a reader without lookahead would decide.
+/// the third. Beside gaps both may fit: then it is the one that a single flipped bit of its base offset explains. If both or neither are
+/// explained, it is the second, as a reader without lookahead would decide.
 pub(super) fn first_is_damaged(
     before: Option<Preceding>,
     first: &BatchHeader,
@@ -126,13 +129,29 @@ pub(super) fn first_is_damaged(
                 _ => {}
             }
         }
-        let Some(third) = third else { return false };
+        let first_flip = before.is_some_and(|before| {
+            is_one_bit_from(first.base_offset, before.last_offset + 1..=second.base_offset - span(first))
+        });
+        let Some(third) = third else {
+            // one that ends above the first may overlap it, as a leader has written it
+            let (end, next) = (second.base_offset - span(first), first.last_offset + 1);
+            let is_second_explained = is_one_bit_from(second.base_offset, next..=next)
+                && !is_one_bit_from(first.base_offset, end..=end);
+            return second.last_offset <= first.last_offset && first_flip && !is_second_explained;
+        };
         let first_fits = room_before_second.is_some_and(|room| room >= span(first));
-        let second_fits = third.base_offset - (first.last_offset + 1) >= span(second);
-        return third.base_offset <= first.last_offset || first_fits && !second_fits;
+        let second_places = first.last_offset + 1..=third.base_offset - span(second);
+        let is_first_flipped = first_flip && !is_one_bit_from(second.base_offset, second_places.clone());
+        return third.base_offset <= first.last_offset
+            || first_fits && (second_places.is_empty() || is_first_flipped);
     }
     match third {
         Some(third) if third.leader_epoch >= 0 => third.leader_epoch < first.leader_epoch,
         _ => before.is_some_and(|before| second.leader_epoch >= before.leader_epoch),
     }
+}
+
+/// Whether a base offset differs in one bit from one of these offsets.
+fn is_one_bit_from(base_offset: i64, offsets: RangeInclusive<i64>) -> bool {
+    (0..i64::BITS - 1).any(|bit| offsets.contains(&(base_offset ^ 1 << bit)))
 }
