@@ -40,36 +40,52 @@ _DOCUMENTS = {
 }
 """Documents of the root directory, and the page that each becomes."""
 
+_PICTURES = {
+    "tests/python/report/example.png": "images/report.png",
+    **{
+        str(drawing.relative_to(ROOT)): f"images/{drawing.name}"
+        for drawing in sorted((ROOT / "benches" / "record").glob("*.svg"))
+    },
+}
+"""Pictures outside the pages, and the file of the site that each becomes."""
+
 _OTHER_LINKS = {"benches/README.md": "performance.md"}
-"""Other files to which these documents link, and the page that has the same subject."""
+"""Other files to which documents link, and the page that has the same subject."""
 
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
+_ELSEWHERE = re.compile(r"^> In the repository: .*\n(?:> .*\n)*\n?", re.MULTILINE)
+"""What a page says to those who read it in the repository, which does not have the generated parts."""
 
-# --- documents of the root directory ----------------------------------------------------------------------------------
+
+# --- files outside the pages ------------------------------------------------------------------------------------------
 
 
 def on_files(files: Any, config: Any) -> Any:  # noqa: ANN401  (MkDocs' own classes)
-    """Add the documents of the root directory as pages, with links to each other, and the figures of the benches."""
+    """Add the documents of the root directory as pages, with links to each other, and the pictures outside the pages."""
     for name, uri in _DOCUMENTS.items():
-        text = _LINK.sub(lambda link, uri=uri: _page_link(link, uri), (ROOT / name).read_text(encoding="utf-8"))
+        text = _with_links_of_pages((ROOT / name).read_text(encoding="utf-8"), ROOT, uri)
         files.append(File.generated(config, uri, content=text))
-    for drawing in sorted((ROOT / "benches" / "record").glob("*.svg")):
-        files.append(File.generated(config, f"images/{drawing.name}", abs_src_path=str(drawing)))
-    picture = ROOT / "tests" / "python" / "report" / "example.png"
-    files.append(File.generated(config, "images/report.png", abs_src_path=str(picture)))
+    for name, uri in _PICTURES.items():
+        files.append(File.generated(config, uri, abs_src_path=str(ROOT / name)))
     return files
 
 
-def _page_link(link: re.Match[str], uri: str) -> str:
-    """Return a link of a document of the root directory as a link between pages."""
-    target, anchor = link[1], link[2] or ""
-    page = {**_DOCUMENTS, **_OTHER_LINKS}.get(target)
-    if page is None and target.startswith("docs/pages/"):
-        page = target.removeprefix("docs/pages/")
-    if page is None:
-        raise PluginError(f"{uri} links to {target}, which is no page")
-    return f"]({'../' * uri.count('/')}{page}{anchor})"
+def _with_links_of_pages(text: str, folder: Path, uri: str) -> str:
+    """Return a document with links between pages, which has links between files of the repository."""
+
+    def page_link(link: re.Match[str]) -> str:
+        target = (folder / link[1]).resolve()
+        if target.is_relative_to(PAGES):
+            page = str(target.relative_to(PAGES))
+        else:
+            name = str(target.relative_to(ROOT))
+            page = {**_DOCUMENTS, **_PICTURES, **_OTHER_LINKS}.get(name)
+            if page is None:
+                raise PluginError(f"{uri} links to {name}, which is neither a page nor a picture of the site")
+        return f"]({'../' * uri.count('/')}{page}{link[2] or ''})"
+
+    return _LINK.sub(page_link, text)
 
 
 # --- parts of pages ---------------------------------------------------------------------------------------------------
@@ -83,13 +99,10 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # noqa: ANN401
             raise PluginError(f"{page.file.src_uri}: there is no generated part {comment[1]!r}")
         return "\n".join(_PARTS[comment[1]]())
 
-    markdown = re.sub(r"<!-- generated: ([\w ]+) -->", part, markdown)
     uri = page.file.src_uri
-    if uri in _DOCUMENTS.values():
-        return markdown
-    # a link out of the pages leads to a document of the root directory
-    outside = rf"\]\({'../' * (uri.count('/') + 2)}({'|'.join(_DOCUMENTS)})(#[^)\s]*)?\)"
-    return re.sub(outside, lambda link: _page_link(link, uri), markdown)
+    if uri not in _DOCUMENTS.values():
+        markdown = _with_links_of_pages(_ELSEWHERE.sub("", markdown), (PAGES / uri).parent, uri)
+    return re.sub(r"<!-- generated: ([\w ]+) -->", part, markdown)
 
 
 def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
