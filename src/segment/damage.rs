@@ -130,17 +130,20 @@ pub(super) fn first_is_damaged(
             }
         }
         let first_flip = before.is_some_and(|before| {
-            is_one_bit_from(first.base_offset, before.last_offset + 1..=second.base_offset - span(first))
+            is_one_bit_from(
+                first.base_offset,
+                before.last_offset.saturating_add(1)..=second.base_offset - span(first),
+            )
         });
         let Some(third) = third else {
             // one that ends above the first may overlap it, as a leader has written it
-            let (end, next) = (second.base_offset - span(first), first.last_offset + 1);
+            let (end, next) = (second.base_offset - span(first), first.last_offset.saturating_add(1));
             let is_second_explained = is_one_bit_from(second.base_offset, next..=next)
                 && !is_one_bit_from(first.base_offset, end..=end);
             return second.last_offset <= first.last_offset && first_flip && !is_second_explained;
         };
         let first_fits = room_before_second.is_some_and(|room| room >= span(first));
-        let second_places = first.last_offset + 1..=third.base_offset - span(second);
+        let second_places = first.last_offset.saturating_add(1)..=third.base_offset - span(second);
         let is_first_flipped = first_flip && !is_one_bit_from(second.base_offset, second_places.clone());
         return third.base_offset <= first.last_offset
             || first_fits && (second_places.is_empty() || is_first_flipped);
