@@ -62,7 +62,7 @@ _ELSEWHERE = re.compile(r"^> In the repository: .*\n(?:> .*\n)*\n?", re.MULTILIN
 
 
 def on_files(files: Any, config: Any) -> Any:  # noqa: ANN401  (MkDocs' own classes)
-    """Add the documents of the root directory as pages, with links to each other, and the pictures outside the pages."""
+    """Add the documents of the root directory as pages, and the pictures outside the pages."""
     for name, uri in _DOCUMENTS.items():
         text = _with_links_of_pages((ROOT / name).read_text(encoding="utf-8"), ROOT, uri)
         files.append(File.generated(config, uri, content=text))
