@@ -55,8 +55,10 @@ $(VENV)/docs/.installed: docs/requirements.txt $(VENV)/.tools
 	@touch $@
 
 # The modules with changes that are not committed, if M names none. Without optimisation the crate compiles in a fraction of the time.
-M ?= $(shell git diff --name-only HEAD -- src tests/rust | sed -nE 's,^(src|tests/rust)/([a-z_]+)[/.].*,\2,p' | sort -u)
+MODULES := $(sort $(basename $(notdir $(wildcard src/*))))
+M ?= $(filter $(MODULES),$(shell git diff --name-only HEAD -- src tests/rust | sed -nE 's,^(src|tests/rust)/([a-z_]+)[/.].*,\2,p' | sort -u))
 check: $(VENV)/.tools ## after each edit: format, clippy, ruff, mypy, the tests of the changed modules (or `make check M=segment`)
+	$(foreach name,$(filter-out $(MODULES),$(M)),$(error M=$(name): expected modules of src: $(MODULES)))
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --lib -- -D warnings
 	$(BIN)/ruff check

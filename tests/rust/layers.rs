@@ -309,6 +309,24 @@ fn only_the_python_module_uses_pyo3() {
 }
 
 #[test]
+fn every_error_of_the_core_has_a_class_in_python() {
+    let text = |path: &str| {
+        let source = sources().into_iter().find(|source| source.path == Path::new(path)).unwrap();
+        code(&source.text)
+    };
+    let (core, python) = (text("error.rs"), text("python/error.rs"));
+    let (_, variants) = core.split_once("pub enum Error {").unwrap();
+    let (variants, _) = variants.split_once("\n}").unwrap();
+    let names = variants.lines().filter_map(|line| line.strip_prefix("    "));
+    let names = names.filter(|line| line.starts_with(|first: char| first.is_ascii_uppercase()));
+    let names: Vec<_> = names.map(|line| tokens(line)[0]).collect();
+    assert!(names.len() > 10 && names.contains(&"Corrupt"), "{names:?}");
+    for name in names {
+        assert!(python.contains(&format!("Error::{name}")), "src/python/error.rs has no class for {name}");
+    }
+}
+
+#[test]
 fn no_name_is_vague() {
     let wrong: Vec<_> = sources().iter().flat_map(vague_names).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
