@@ -80,7 +80,7 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
 ) -> None:
     """Append standard input to a log, one record per line, and print the offsets.
 
-    The lines that a pipe contains at one time are one append. An empty input opens and changes nothing. With --format
+    The lines that a pipe contains at one time are one append. An empty input changes no log. With --format
     jsonl a line is an object with value, key, headers and timestamp, as `cordwood cat` writes it. Values are text, or
     {"base64": "…"}. A timestamp is a number of ms, or a text such as 2024-05-01T10:00Z or 1714557600s; null means no
     timestamp, and a missing one means now. So the output of `cat` can be appended to another log. It contains aborted
@@ -100,12 +100,12 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
         LogWriter.plan_recovery(path, config=config)
     chunks = _chunks()
     first = next(chunks, None)
-    if first is None:
-        # an opening would create the log, or recover it
+    if first is None and path.exists():
+        # an opening may recover the log
         say("standard input is empty: nothing was opened or changed")
         _report(str(path), 0, 0, as_json=as_json)
         return
-    lines = list(first)
+    lines = list(first or ())
     if input_format is None and key_separator is None:
         input_format = _detected(lines)
     to_record = _record_parser(input_format or "lines", None if key_separator is None else key_separator.encode())
