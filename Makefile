@@ -17,7 +17,7 @@ CARGO := cargo
 # dependencies too, the core is compiled once for all.
 CORE := --package cordwood --package cordwood-python
 RUST_TESTS := $(CARGO) test --locked
-# without optimisation the unit tests compile in a fraction of the time, and are as fast
+# Without optimisation the unit tests compile in a fraction of the time, which is more than they then take longer.
 UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO) test --locked --package cordwood --features binding --lib
 JAR := python/cordwood/spark/jars/cordwood-spark.jar
 # the assertions of the Python tests are compiled once, not by every process that collects tests

@@ -72,14 +72,8 @@
 //!
 //! # Checks
 //!
-//! `tests` compares the list with a sorted `Vec`; `models` explores every interleaving under loom:
-//!
-//! ```text
-//! RUSTFLAGS="--cfg loom" cargo test --package cordwood --lib skip_list                    # passes
-//! RUSTFLAGS="--cfg loom --cfg seeded_relaxed_publication" cargo test --package cordwood --lib skip_list     # must fail
-//! ```
-//!
-//! The second command stores the tail relaxed, and shows that the models can fail.
+//! `tests` compares the list with a sorted `Vec`; `models` explores every interleaving under loom. `make loom` runs the
+//! models twice: as they are, and with the tail stored relaxed, which they must detect.
 
 mod generation;
 mod key_row;

@@ -110,8 +110,8 @@ fn contradiction(last_offset: i64, leader_epoch: i32, header: &BatchHeader) -> M
 /// The evidence, strongest first. An undamaged batch usually starts one above its predecessor. If the first batch's
 /// offset or epoch jumped up, the third batch contradicts it; if the second batch's fell, it does not. The damaged
 /// batch must fit, with its length in offsets, at its original place: the first before the second, or the second before
-/// the third. Beside gaps both may fit: then it is the one that a single flipped bit of its base offset explains. If both or neither are
-/// explained, it is the second, as a reader without lookahead would decide.
+/// the third. Beside gaps both may fit: then it is the one that a single flipped bit of its base offset explains. If both
+/// or neither are explained, it is the second, as a reader without lookahead would decide.
 pub(super) fn first_is_damaged(
     before: Option<Preceding>,
     first: &BatchHeader,
@@ -145,8 +145,10 @@ pub(super) fn first_is_damaged(
         let first_fits = room_before_second.is_some_and(|room| room >= span(first));
         let second_places = first.last_offset.saturating_add(1)..=third.base_offset - span(second);
         let is_first_flipped = first_flip && !is_one_bit_from(second.base_offset, second_places.clone());
+        // without a flip, a second batch that begins with the first is a copy of it
+        let has_only_first_place = second_places.is_empty() && second.base_offset < first.base_offset;
         return third.base_offset <= first.last_offset
-            || first_fits && (second_places.is_empty() || is_first_flipped);
+            || first_fits && (has_only_first_place || is_first_flipped);
     }
     match third {
         Some(third) if third.leader_epoch >= 0 => third.leader_epoch < first.leader_epoch,

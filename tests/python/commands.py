@@ -47,6 +47,25 @@ def cordwood(*arguments: object, given: bytes = b"", **changes: str) -> subproce
         return subprocess.CompletedProcess(arguments, code, out.result(), error.result())
 
 
+def outputs(*arguments: object, given: bytes = b"") -> tuple[int, str, str]:
+    """Run a command; return its exit code, its standard output and its standard error."""
+    done = cordwood(*arguments, given=given)
+    assert b"Traceback" not in done.stderr
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def ok(*arguments: object, given: bytes = b"") -> str:
+    """Run a command that succeeds, and return its standard output."""
+    code, out, error = outputs(*arguments, given=given)
+    assert code == 0, error
+    return out
+
+
+def files(path: Path) -> dict[str, bytes]:
+    """Return the content of all files of a directory."""
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
 def run_with(files: list[int], arguments: tuple[object, ...], environment: dict[str, str]) -> int:
     """Run a command with these three descriptors, which are closed here, and return its exit code."""
     umask = os.umask(0)

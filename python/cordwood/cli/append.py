@@ -21,9 +21,11 @@ from cordwood import (
     LogWriter,
     Record,
     RecordTooLargeError,
+    RecoveryPlan,
 )
 from cordwood.cli.exit_codes import UsageError, say, sentence
 from cordwood.cli.formats import DAMAGE_COLUMN, OTHER_COLUMNS, RECORD_COLUMNS
+from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.moment import with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
@@ -80,11 +82,11 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
 ) -> None:
     """Append standard input to a log, one record per line, and print the offsets.
 
-    The lines that a pipe contains at one time are one append. An empty input changes no log. With --format
-    jsonl a line is an object with value, key, headers and timestamp, as `cordwood cat` writes it. Values are text, or
-    {"base64": "…"}. A timestamp is a number of ms, or a text such as 2024-05-01T10:00Z or 1714557600s; null means no
-    timestamp, and a missing one means now. So the output of `cat` can be appended to another log. It contains aborted
-    records, unless `cat` has --isolation read_committed.
+    The lines that a pipe contains at one time are one append. An empty input does not open a log that exists. With
+    --format jsonl a line is an object with value, key, headers and timestamp, as `cordwood cat` writes it. Values are
+    text, or {"base64": "…"}. A timestamp is a number of ms, or a text such as 2024-05-01T10:00Z or 1714557600s; null
+    means no timestamp, and a missing one means now. So the output of `cat` can be appended to another log. It contains
+    aborted records, unless `cat` has --isolation read_committed.
 
     \b
     echo 'first line' | cordwood append greetings-0
@@ -103,16 +105,18 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
     if first is None and path.exists():
         # an opening may recover the log
         say("standard input is empty: nothing was opened or changed")
-        _report(str(path), 0, 0, as_json=as_json)
+        _report(str(path.absolute()), 0, 0, as_json=as_json)
         return
     lines = list(first or ())
     if input_format is None and key_separator is None:
         input_format = _detected(lines)
     to_record = _record_parser(input_format or "lines", None if key_separator is None else key_separator.encode())
-    with LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch) as writer:
+    with silent_log():
+        # what it changes is said here
+        opened = LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch)
+    with opened as writer:
         opened_path, start = writer.path, writer.log_end_offset
-        for file, change in changes(writer.recovery) if writer.recovery else ():
-            say(f"opening the log changed {file}: {change}")
+        _say_changes(writer.recovery)
         try:
             for _ in counted(_appended(writer, to_record, itertools.chain([lines], chunks)), _count, to_file=True):
                 pass
@@ -133,6 +137,16 @@ def _check(input_format: InputFormat | None, key_separator: str | None) -> None:
         raise UsageError("--key-separator: expected at least one character, found none")
     if sys.stdin is None:
         raise UsageError("standard input is closed, so there is nothing to append")
+
+
+def _say_changes(recovery: RecoveryPlan | None) -> None:
+    """Say what the opening of the log has changed: a line for each kind of change."""
+    files: dict[str, list[str]] = {}
+    for file, change in changes(recovery) if recovery else ():
+        files.setdefault(change, []).append(file)
+    for change, names in files.items():
+        more = f" and {several(len(names) - 1, 'other file')}" if len(names) > 1 else ""
+        say(f"opening the log changed {names[0]}{more}: {change}")
 
 
 def _durable(writer: LogWriter) -> int:

@@ -8,7 +8,7 @@ import typer
 
 import cordwood
 from cordwood import CordwoodError, Log, LogDir, LogNotFoundError, Segment, classify
-from cordwood._core import _partition_parts
+from cordwood._core import _offsets_in_words, _partition_parts
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
 from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.others import Other, others_in, others_in_words
@@ -312,6 +312,7 @@ def _topic_row(entry: dict[str, Any]) -> list[str]:
 
 def _segments(listed: _Listed, order: _Order) -> dict[str, Any]:
     log, bases = listed
+    missing = _missing(log)
     rows = [_segment(segment) for segment in log.segments if bases is None or segment.base_offset in bases]
     usage = disk_usage(Path(log.path))
     return {
@@ -326,20 +327,15 @@ def _segments(listed: _Listed, order: _Order) -> dict[str, Any]:
         "log_start_offset": log.log_start_offset,
         "log_end_offset": log.log_end_offset,
         "segments": order.rows(rows, size="size", time="largest_timestamp"),
-        "missing": _missing(log),
+        "missing": [{"start_offset": gap.start_offset, "end_offset": gap.end_offset} for gap in missing],
         "warnings": log.warnings,
     }
 
 
-def _missing(log: Log) -> list[dict[str, int]]:
-    """Return the offsets between segments of a log that is not compacted: of a segment that is missing."""
-    try:
-        gaps = log.offset_gaps()
-        found = [] if not gaps or log.is_compacted else gaps
-    except (CordwoodError, OSError):
-        # the row of the segment shows the damage
-        return []
-    return [{"start_offset": gap.start_offset, "end_offset": gap.end_offset} for gap in found]
+def _missing(log: Log) -> list[cordwood.OffsetGap]:
+    """Return the gaps between segments, unless the log shows that it is compacted."""
+    gaps = log.offset_gaps()
+    return [] if not gaps or log.is_compacted else gaps
 
 
 def _print_segments(log: Log, document: dict[str, Any]) -> None:
@@ -354,9 +350,9 @@ def _print_segments(log: Log, document: dict[str, Any]) -> None:
     print_text(f"{several(document['files'], 'file')}, {bytes_in_words(document['disk_bytes'])} on disk")
     print_text(f"contents are unchecked: cordwood verify {log.path} reads and checks them", style="dim")
     for gap in document["missing"]:
-        first, last = gap["start_offset"], gap["end_offset"] - 1
-        offsets = f"offset {first} is" if first == last else f"offsets {first} to {last} are"
-        print_text(f"warning: {offsets} in no segment: files of the log are missing", style="yellow")
+        offsets = _offsets_in_words(gap["start_offset"], gap["end_offset"])
+        text = f"warning: no segment contains {offsets}: unless the log is compacted, a segment is missing"
+        print_text(text, style="yellow")
     for warning in document["warnings"]:
         print_text(f"warning: {warning}", style="yellow")
 

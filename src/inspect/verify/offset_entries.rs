@@ -85,8 +85,13 @@ impl OffsetEntries {
     /// Passes over damage: entries that refer to it cannot be compared.
     pub(super) fn skip(&mut self, span: &DamagedSpan) -> Result<()> {
         self.pending = None;
+        self.skip_to(span.end_position)
+    }
+
+    /// Passes over the entries below a position, such as those that Kafka wrote for batches that repeat offsets.
+    pub(super) fn skip_to(&mut self, end: u64) -> Result<()> {
         while let Some((entry, position)) = self.next_in_order()? {
-            if position >= span.end_position {
+            if position >= end {
                 break;
             }
             self.accept(entry, position);

@@ -236,6 +236,10 @@ impl<'a> SegmentCheck<'a> {
                 format!("{} bytes of batches that repeat offsets up to it", repeated.end - repeated.start);
             let finding = Finding::new(Rule::RepeatedBatches, self.partition, &self.path, expected, found);
             self.push(finding.at(repeated.start, repeated.end));
+            if let Some(mut offsets) = self.offsets.take() {
+                let done = offsets.skip_to(repeated.end);
+                self.offsets = self.or_finding(done)?.map(|()| offsets);
+            }
         }
         let has_gap =
             self.summary.batches > 0 && !self.summary.is_damaged_at_end && header.base_offset > before;

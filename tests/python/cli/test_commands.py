@@ -16,7 +16,7 @@ import corpus
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import cordwood, environment
+from commands import cordwood, environment, ok
 from tables import expected_rows, rows
 
 pytest.importorskip("typer")
@@ -24,12 +24,6 @@ pytest.importorskip("typer")
 PLAIN = corpus.partition("01-plain")
 SMALL = corpus.partition("01-small")
 DATA = corpus.GOLDEN / "16-data-dir"
-
-
-def ok(*arguments: object) -> str:
-    done = cordwood(*arguments)
-    assert done.returncode == 0, done.stderr.decode()
-    return done.stdout.decode()
 
 
 def parsed(text: str) -> list[Any]:

@@ -139,7 +139,7 @@ def test_the_list_of_segments_says_which_offsets_are_missing_between_them(comman
         file.unlink()
     code, out, error = command("ls", path)
     assert code == 0, error
-    assert f"offsets {bases[1]} to {bases[2] - 1} are in no segment" in out
+    assert f"no segment contains offsets {bases[1]} to {bases[2] - 1}: unless the log is compacted" in out
     assert json.loads(command("ls", path, "--json")[1])["missing"] == [
         {"start_offset": bases[1], "end_offset": bases[2]}
     ]
@@ -149,3 +149,15 @@ def test_offsets_that_compaction_removed_are_not_missing(command: Command) -> No
     path = corpus.GOLDEN / "12-compacted" / "profiles-0"
     assert cw.Log(path).offset_gaps() != []
     assert json.loads(command("ls", path, "--json")[1])["missing"] == []
+
+
+def test_every_damaged_partition_has_a_list_of_segments(command: Command) -> None:
+    paths = [path for path in (corpus.GOLDEN / "damaged").glob("*/*-*") if any(path.glob("*.log"))]
+    assert len(paths) > 20
+    for path in paths:
+        code, out, error = command("ls", path, "--json")
+        assert code == 0, error
+        document = json.loads(out)
+        assert document["segments"], path
+        gaps = [] if cw.Log(path).is_compacted else cw.Log(path).offset_gaps()
+        assert document["missing"] == [{"start_offset": g.start_offset, "end_offset": g.end_offset} for g in gaps]

@@ -6,9 +6,9 @@ import json
 import shutil
 from pathlib import Path
 
-import commands
 import corpus
 import pytest
+from commands import outputs
 
 import cordwood as cw
 
@@ -17,36 +17,30 @@ pytest.importorskip("typer")
 DAMAGED = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
 
 
-def cordwood(*arguments: object) -> tuple[int, str, str]:
-    done = commands.cordwood(*arguments)
-    assert b"Traceback" not in done.stderr
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
-
-
 def test_a_plan_is_printed_and_applied_only_when_asked(tmp_path: Path) -> None:
     path = Path(shutil.copytree(DAMAGED, tmp_path / "tickets-0"))
-    code, text, _ = cordwood("repair", path, "--policy", "salvage")
+    code, text, _ = outputs("repair", path, "--policy", "salvage")
     assert code == 1
     assert "taken out 170 bytes" in text
     assert "offset 302: " in text
     assert "nothing was written; add --apply" in text
     assert not (path / "quarantine").exists()
-    code, text, _ = cordwood("repair", path, "--policy", "salvage", "--apply")
+    code, text, _ = outputs("repair", path, "--policy", "salvage", "--apply")
     assert (code, "the repair changed these files" in text) == (0, True)
     assert cw.Log(path).log_end_offset == 370
-    code, text, _ = cordwood("repair", path, "--policy", "salvage", "--yes")
+    code, text, _ = outputs("repair", path, "--policy", "salvage", "--yes")
     assert (code, "nothing to repair" in text) == (0, True)
 
 
 def test_the_default_policy_refuses_other_damage() -> None:
-    code, text, error = cordwood("repair", DAMAGED)
+    code, text, error = outputs("repair", DAMAGED)
     assert (code, text) == (1, "")
     assert "salvage" in error
     assert "kafka" in error
 
 
 def test_a_plan_is_one_document() -> None:
-    code, text, _ = cordwood("repair", DAMAGED, "--policy", "kafka", "--json")
+    code, text, _ = outputs("repair", DAMAGED, "--policy", "kafka", "--json")
     document = json.loads(text)
     assert (code, document["policy"], document["is_applied"]) == (1, "kafka", False)
     assert document["lost_ranges"][0]["start_offset"] == 302
@@ -54,17 +48,17 @@ def test_a_plan_is_one_document() -> None:
 
 def test_carve_prints_runs_and_writes_them(tmp_path: Path) -> None:
     image = next(DAMAGED.glob("*285.log"))
-    code, text, _ = cordwood("carve", image, "--into", tmp_path / "found")
+    code, text, _ = outputs("carve", image, "--into", tmp_path / "found")
     assert code == 0
     assert "285 to 301" in text
     assert "303 to 369" in text
     assert cw.Log(tmp_path / "found" / "carved-1").log_end_offset == 370
-    document = json.loads(cordwood("carve", image, "--min-records", 20, "--json")[1])
+    document = json.loads(outputs("carve", image, "--min-records", 20, "--json")[1])
     assert [run["records"] for run in document["runs"]] == [67]
     assert document["small_runs"] == 1
 
 
 def test_an_image_without_a_batch_is_nothing_found(tmp_path: Path) -> None:
     (tmp_path / "zeros").write_bytes(bytes(5000))
-    code, _, error = cordwood("carve", tmp_path / "zeros")
+    code, _, error = outputs("carve", tmp_path / "zeros")
     assert (code, "no whole batch in 5000 bytes" in error) == (1, True)

@@ -20,6 +20,7 @@ from pathlib import Path
 import corpus
 import pytest
 from batches import crc32c
+from commands import files
 from scripts import Command, run, write_script
 
 import cordwood as cw
@@ -55,10 +56,6 @@ def new_log(path: Path, records: int) -> Path:
     with cw.LogWriter(path, flush="none") as writer:
         writer.append_many([cw.Record(value=b"v")] * records)
     return path
-
-
-def files(path: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
 
 
 def test_a_committed_offset_is_there_in_other_logs_and_in_other_processes(

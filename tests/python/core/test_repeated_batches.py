@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import itertools
+import struct
 from pathlib import Path
 
 import batches
@@ -106,6 +107,20 @@ def test_a_log_with_repeated_batches_has_the_records_of_a_consumer(tmp_path: Pat
         whole = content[: content.rfind(batch(70, 5)[:20])] if name == "before a torn batch" else content
         assert (partition / file).read_bytes().startswith(whole)
     assert [record.value for record in cw.Log(partition).records()] == [*values, b"next"]
+
+
+def test_an_index_entry_of_a_repeated_batch_is_no_error(tmp_path: Path) -> None:
+    """Kafka adds an entry for any batch whose last offset is above that of the entry before."""
+    raw = run(0, 40) + AGAIN + run(40, 70)
+    entries = [(10, raw.find(batch(10))), (35, raw.find(batch(35, name="again"))), (50, raw.find(batch(50)))]
+    partition = written(tmp_path / "orders-0", {0: raw})
+    index = b"".join(struct.pack(">ii", *entry) for entry in entries)
+    (partition / f"{0:020}.index").write_bytes(index)
+    codes = [finding.code for finding in cw.verify(partition).findings]
+    assert "repeated_batches" in codes
+    assert "index_entry_wrong" not in codes
+    (partition / f"{0:020}.index").write_bytes(index + struct.pack(">ii", 60, len(raw) - 7))
+    assert "index_entry_wrong" in [finding.code for finding in cw.verify(partition).findings]
 
 
 @pytest.mark.parametrize(

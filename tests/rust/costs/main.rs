@@ -1,4 +1,4 @@
-//! What hot paths cost. A binary of its own, because it counts allocations.
+//! What hot paths cost: instructions and allocations. A crate of its own, because it is optimised and the other tests are not.
 
 use cordwood_tests::{batches, partition};
 

@@ -126,7 +126,7 @@ fn a_folder_of_data_directories_is_refused_with_the_folder_to_give() {
     let data = folder.path().join("broker");
     write(&data, &["orders-0"]);
     std::fs::write(data.join("meta.properties"), "version=1\n").unwrap();
-    // with a folder beside it that is a data directory too, and with a file beside it
+    // beside it are another data directory and a file
     let other = folder.path().join("other");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("meta.properties"), "version=1\n").unwrap();
