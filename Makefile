@@ -74,15 +74,15 @@ test-all: test test-rest ## what CI runs: `test`, then `test-rest`
 
 # The tests that the guarantees name have run before, except `make power-cuts`; `make guarantees` runs the rigs, `make loom` the models
 # of threads.
-test-rest: interop costs java oldest-spark demo docs ## the tests outside `test`: Kafka, the oldest Spark, the demo, the documentation, the names of the guarantees
+test-rest: interop costs java oldest-spark demo docs ## the tests outside `test`: Kafka, the oldest Spark, the demo, the documentation, rustdoc, the names of the guarantees
+	$(CARGO) clippy --locked --package cordwood --lib --no-default-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
 	$(BIN)/python tests/guarantees.py --names
 	@echo "make test-rest: all of it passed"
 
-lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and a comparison of the stub with the built module
+lint: extension ## rustfmt, clippy, ruff, mypy, and a comparison of the stub with the built module
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --workspace --lib --tests --bench '*' -- -D warnings
-	$(CARGO) clippy --locked --package cordwood --lib --no-default-features -- -D warnings
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

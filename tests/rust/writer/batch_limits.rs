@@ -76,11 +76,11 @@ fn a_record_too_large_for_a_batch_prevents_the_append_of_the_records_before_it()
 fn records_that_compression_makes_larger_are_split_again() {
     let mut state = 1_u64;
     let mut noise = |length: usize| -> Vec<u8> {
-        let mut four = || {
+        let mut bytes = vec![0; length.next_multiple_of(4)];
+        for four in bytes.chunks_exact_mut(4) {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            ((state >> 32) as u32).to_be_bytes()
-        };
-        let mut bytes: Vec<u8> = (0..length.div_ceil(4)).flat_map(|_| four()).collect();
+            four.copy_from_slice(&((state >> 32) as u32).to_be_bytes());
+        }
         bytes.truncate(length);
         bytes
     };
