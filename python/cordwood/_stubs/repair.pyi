@@ -94,6 +94,12 @@ class RepairPlan:
     def log_end_offset(self) -> int:
         """The log end offset after the repair (exclusive)."""
     @property
+    def kept_files(self) -> list[str]:
+        """The `.deleted` files that stay: the records of their segments may be nowhere else. A broker deletes them.
+
+        Without the suffix, they are a segment again.
+        """
+    @property
     def foreign_files(self) -> list[str]:
         """Files of others, which are left: their names look like those of a segment, but have no offset of 20 digits.
 
