@@ -103,8 +103,8 @@ class _Outcomes:
             "unreadable": self.unreadable,
         }
 
-    def take(self, load: KafkaLoad, fate: _Fate) -> None:
-        """Count a directory that was planned."""
+    def take(self, load: KafkaLoad, fate: _Fate, accepted: Sequence[Finding]) -> None:
+        """Count a directory that was planned. *accepted*: the errors in it that a broker accepts."""
         if fate.code == "refused":
             self.refused.append((load.path, fate.reason))
         if load.failure is None:
@@ -122,7 +122,7 @@ class _Outcomes:
         elif fate.code == "stray":
             self.strays.append((load.path, fate.reason))
             self.hides_records |= _has_records(load)
-        elif load.lost_offsets or load.bytes_cut or fate.code == "unserved":
+        elif load.lost_offsets or load.bytes_cut or fate.code == "unserved" or any(map(_is_emptied, accepted)):
             self.lost += 1
         else:
             self.kept += 1
@@ -153,6 +153,11 @@ class _Verdict(NamedTuple):
         files = {file for file, _ in [*self.outcomes.refused, *self.outcomes.fatal]}
         files |= {finding.file for finding in self.findings if finding.kafka == "does not start"}
         return {file: reason for file, reason in self.reasons().items() if file in files}
+
+
+def _is_emptied(finding: Finding) -> bool:
+    """Whether the finding is that files show records of a partition of which there is no segment."""
+    return finding.code == "no_segment"
 
 
 def _has_records(load: KafkaLoad) -> bool:
@@ -263,7 +268,7 @@ def _load(  # noqa: PLR0913, PLR0917  (one partition)
         if say_load is _print_fields:
             print_line(json_module.dumps({"path": str(path.absolute()), "error": words}))
         return
-    outcomes.take(load, fate)
+    outcomes.take(load, fate, accepted)
     say_load(load, fate, accepted)
 
 
@@ -334,6 +339,8 @@ def _accepted(load: KafkaLoad, findings: Sequence[Finding] | None) -> list[Findi
         folder, name = os.path.split(finding.file)
         is_cut = name in cut and finding.position is not None and finding.position >= cut[name]
         is_error = finding.severity == "error" and not finding.stops_broker
+        if _is_emptied(finding):
+            return is_error and finding.file == load.path
         return is_error and folder == load.path and name not in replaced and not is_cut
 
     return list(filter(is_accepted, cordwood.verify(load.path).findings if findings is None else findings))

@@ -275,6 +275,26 @@ def test_an_empty_directory_of_a_name_without_checkpoints_is_no_wrong_usage(
     assert command("verify", data, "--as-kafka", "-q")[0] == 0
 
 
+@pytest.mark.parametrize("start", [0, 31])
+def test_a_partition_that_has_only_snapshots_and_leader_epochs_has_lost_its_records(
+    command: Command, data: Path, start: int
+) -> None:
+    """Kafka's loader creates an empty log at the log start offset, and deletes the snapshots."""
+    path = data / "cities-0"
+    for file in path.iterdir():
+        if file.suffix in {".log", ".index", ".timeindex", ".txnindex"}:
+            file.unlink()
+    (data / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    (data / "log-start-offset-checkpoint").write_text(f"0\n1\ncities 0 {start}\n")
+    code, _, (summary,) = verdicts(command, data)
+    assert (code, summary["starts"], summary["lossy"], summary["whole"]) == (1, True, 1, 5)
+    shown = command("verify", path, "--as-kafka")[1]
+    assert f"afterwards the log starts at offset {start} and ends at offset {start}, in 1 segment" in shown
+    assert "found none, and 00000000000000000268.snapshot" in shown.replace("\n", " ")
+    (finding,) = [finding for finding in cw.verify(data).findings if finding.code == "no_segment"]
+    assert "empty log at the partition's offset in log-start-offset-checkpoint, without one at 0" in finding.kafka
+
+
 def test_a_missing_file_is_one_reason(command: Command, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (data / "meta.properties").unlink()
     monkeypatch.chdir(data.parent)
@@ -326,7 +346,9 @@ def test_partitions_are_planned_without_the_settings_of_metadata_that_cannot_be_
         (data / METADATA / broken).mkdir()
     _, fates, (summary,) = verdicts(command, data)
     assert fates == dict.fromkeys(OTHERS, "kept") | {METADATA: "metadata"}
-    assert (summary["starts"], summary["unreadable"], summary["whole"]) == (True, 0, 6)
+    # without its only segment, the metadata log has lost what no snapshot has
+    lossy = int(broken.endswith(".log"))
+    assert (summary["starts"], summary["unreadable"], summary["whole"], summary["lossy"]) == (True, 0, 6 - lossy, lossy)
 
 
 def test_high_watermarks_that_cannot_be_read_do_not_stop_a_broker_without_partitions(
