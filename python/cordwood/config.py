@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import InitVar, dataclass
+from functools import wraps
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from cordwood import properties as files
 from cordwood._core import (
@@ -11,6 +12,7 @@ from cordwood._core import (
     _log_config_from_properties,
     _log_config_of_topic,
     _log_config_to_properties,
+    _nearest,
 )
 from cordwood.properties import refused, shown
 from cordwood.types import TimestampType
@@ -37,6 +39,27 @@ def _default(name: str) -> Any:  # noqa: ANN401  (it takes the place of any valu
     return _Default(_DEFAULTS[name])
 
 
+_C = TypeVar("_C", bound=type)
+
+
+def _with_suggestions(made: _C) -> _C:
+    """Let the constructor suggest the nearest setting for an unknown name, as methods of the core do."""
+    construct: Any = vars(made)["__init__"]
+
+    @wraps(construct)
+    def checked(self: object, *args: object, **given: object) -> None:
+        for name in given:
+            if name not in _DEFAULTS and name != "_stated":
+                meant = _nearest(name, list(_DEFAULTS))
+                hint = f' (did you mean "{meant}"?)' if meant else ""
+                raise TypeError(f"{made.__name__}() got an unexpected keyword argument {name!r}{hint}")
+        construct(self, *args, **given)
+
+    setattr(made, "__init__", checked)  # noqa: B010  (mypy refuses the assignment)
+    return made
+
+
+@_with_suggestions
 @dataclass(frozen=True, kw_only=True)
 class LogConfig:
     """The settings of one log. Kafka's name of a field has dots instead of underscores.

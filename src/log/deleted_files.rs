@@ -29,10 +29,11 @@ impl Log {
     }
 }
 
-/// The offsets of a live segment, as ranges without a gap, ascending, up to the first damage.
-pub(crate) fn runs_of_offsets(segment: &Segment) -> Result<Vec<Range<i64>>> {
+/// The offsets of a live segment, as ranges without a gap, ascending, up to the first damage. `is_verified`:
+/// as in [`Log::offsets_of_file`].
+pub(crate) fn runs_of_offsets(segment: &Segment, is_verified: bool) -> Result<Vec<Range<i64>>> {
     let mut runs = Vec::new();
-    walk_runs(segment, false, &mut runs)?;
+    walk_runs(segment, is_verified, &mut runs)?;
     Ok(runs)
 }
 

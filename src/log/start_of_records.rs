@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Log, OnDamage, Ranges, RecordOffsetRange, RecordOffsets, ScanOptions, ScanStep};
+use super::{Log, OnDamage, Ranges, RecordOffsetRange, RecordOffsets, Scan, ScanOptions, ScanStep};
 use crate::error::{Error, Result};
 
 /// The bytes of batches before a place that are looked through: the batches of old clients overlap by a few records.
@@ -42,31 +42,55 @@ impl Log {
     }
 
     fn first_at_or_above(&self, least: i64, part: Range<i64>) -> Result<Found> {
-        let ranges =
-            Ranges { start_offset: Some(part.start), end_offset: Some(part.end), ..Ranges::default() };
-        let options = ScanOptions {
-            ranges,
-            record_offsets: RecordOffsetRange { start: least, ..RecordOffsetRange::default() },
-            on_damage: OnDamage::Skip,
-            ..ScanOptions::default()
-        };
-        let mut scan = self.scan(options)?;
+        let (mut start, mut bytes) = (part.start, 0);
         loop {
-            let batch = match scan.next_step() {
-                Ok(Some(ScanStep::Batch(batch))) => batch,
-                Ok(Some(ScanStep::DamagedRange(_))) => continue,
-                Ok(None) => break,
-                // nobody knows the records of a batch that cannot be read and of those after it: the range has all of them
-                Err(Error::BatchTooLarge { .. } | Error::UnsupportedFormat { .. }) => {
-                    return Ok(Found { place: Some(part.start), bytes: scan.stats().bytes_read });
+            let ranges =
+                Ranges { start_offset: Some(start), end_offset: Some(part.end), ..Ranges::default() };
+            let options = ScanOptions {
+                ranges,
+                record_offsets: RecordOffsetRange { start: least, ..RecordOffsetRange::default() },
+                on_damage: OnDamage::Skip,
+                ..ScanOptions::default()
+            };
+            let mut scan = self.scan(options)?;
+            let found = first_place(&mut scan);
+            bytes += scan.stats().bytes_read;
+            match found {
+                Ok(place) => return Ok(Found { place, bytes }),
+                Err(error @ (Error::BatchTooLarge { .. } | Error::UnsupportedFormat { .. })) => {
+                    // nobody knows the records of a batch that cannot be read and of those after it: the
+                    // range has all of them
+                    let Some(end) = end_of_refused(&scan, &error) else {
+                        return Ok(Found { place: Some(part.start), bytes });
+                    };
+                    start = end.min(part.end);
                 }
                 Err(error) => return Err(error),
-            };
-            if let Some(record) = scan.next_record()? {
-                let place = RecordOffsets::new(record.offset, &batch.header).in_ranges();
-                return Ok(Found { place: Some(place), bytes: scan.stats().bytes_read });
             }
         }
-        Ok(Found { place: None, bytes: scan.stats().bytes_read })
     }
+}
+
+/// The place of the first record of a scan, as ranges have it; `None` if there is none.
+fn first_place(scan: &mut Scan) -> Result<Option<i64>> {
+    while let Some(step) = scan.next_step()? {
+        let ScanStep::Batch(batch) = step else { continue };
+        if let Some(record) = scan.next_record()? {
+            return Ok(Some(RecordOffsets::new(record.offset, &batch.header).in_ranges()));
+        }
+    }
+    Ok(None)
+}
+
+/// The end of a batch that is too large to be read and has no record above its last offset: its records are
+/// below the range, or the range has the batch anyway. A broker stores no compressed batch with such a
+/// record, and the clients that wrote them gave a batch fewer offsets than records.
+fn end_of_refused(scan: &Scan, error: &Error) -> Option<i64> {
+    let Error::BatchTooLarge { place, .. } = error else { return None };
+    let batch = scan.current_batch().filter(|batch| batch.position == place.position)?;
+    let header = &batch.header;
+    let is_known = header.magic == 2 && place.offset == Some(header.base_offset);
+    let is_covered = header.attributes.is_compressed()
+        || header.count.is_some_and(|count| i64::from(count) <= header.offsets());
+    (is_known && is_covered).then_some(header.last_offset + 1)
 }

@@ -144,7 +144,7 @@ impl Search<'_> {
             if error.code != Code::SegmentGone && error.is_missing() {
                 let wanted =
                     "a data directory, a partition directory, or a glob of either, as this machine sees it";
-                let found = if path.is_file() { file_in_words(path) } else { "no directory".to_owned() };
+                let found = if path.is_file() { file_in_words(path) } else { missing_in_words(path) };
                 let missing =
                     PlanError::new(Code::NotFound, format!("{given}: expected {wanted}, found {found}"));
                 return PlanError { source: error.source, ..missing };
@@ -266,6 +266,20 @@ fn check_once(chosen: &[PartitionDirectory]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Kafka's directories have the names of partitions: there is none of a topic.
+fn missing_in_words(path: &Path) -> String {
+    let Some(topic) = path.file_name().and_then(|name| name.to_str()) else {
+        return "no directory".to_owned();
+    };
+    let beside = matches(Path::new(&format!("{}-*", glob::Pattern::escape(&path.to_string_lossy()))));
+    let is_of_topic =
+        |beside: &PathBuf| beside.is_dir() && PartitionDirectory::at(beside).topic.as_deref() == Some(topic);
+    if beside.iter().any(is_of_topic) {
+        return format!("no directory, but those of partitions of topic {topic}: load {}-*", path.display());
+    }
+    "no directory".to_owned()
 }
 
 fn file_in_words(path: &Path) -> String {

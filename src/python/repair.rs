@@ -26,6 +26,7 @@ value_class! {
         kept_bytes: u64,
         segments: Vec<i64>,
         log_end_offset: i64,
+        kept_files: Vec<OsString> = |plan| plan.kept_files.iter().map(|file| file.clone().into()).collect(),
         foreign_files: Vec<OsString> = |plan| plan.foreign_files.iter().map(|file| file.clone().into()).collect(),
     }
     methods {

@@ -222,17 +222,17 @@ const KEEP_METADATA: &str = "restore the segments, or remove nothing: a broker s
 
 /// Fails if a partition without a segment has other files of a segment above an offset (`None`: any).
 fn refuse_left_files(partition: &Directory, above: Option<i64>) -> Result<()> {
-    for (name, _) in partition.entries()? {
-        let file = SegmentFileName::parse(&name)
-            .filter(|file| file.stage == Stage::Live && above.is_none_or(|offset| file.base_offset > offset));
-        if file.is_some() {
-            let is_metadata = partition.path().ends_with(CLUSTER_METADATA_DIRECTORY);
-            let advice = if is_metadata { KEEP_METADATA } else { RESTORE_OR_REMOVE };
-            let expected = format!("a segment, because the partition had one ({advice})");
-            return Err(Malformed::new(expected, format!("none, and {name}")).at(partition.path(), 0, above));
-        }
-    }
-    Ok(())
+    let left = partition.entries()?.into_iter().filter(|(name, _)| {
+        SegmentFileName::parse(name).is_some_and(|file| {
+            file.stage == Stage::Live && above.is_none_or(|offset| file.base_offset > offset)
+        })
+    });
+    // names have their offsets with leading zeros
+    let Some((name, _)) = left.max_by(|left, right| left.0.cmp(&right.0)) else { return Ok(()) };
+    let is_metadata = partition.path().ends_with(CLUSTER_METADATA_DIRECTORY);
+    let advice = if is_metadata { KEEP_METADATA } else { RESTORE_OR_REMOVE };
+    let expected = format!("a segment, because the partition had one ({advice})");
+    Err(Malformed::new(expected, format!("none, and {name}")).at(partition.path(), 0, above))
 }
 
 /// Fails if a partition without a segment had records, as an open for writing does. `is_live`: whether the data directory's

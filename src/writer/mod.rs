@@ -50,8 +50,8 @@ pub use recovery::{
 };
 #[cfg(feature = "inspect")]
 pub(crate) use recovery::{
-    QUARANTINE, Quarantined, finish_replacement, refuse_missing_start, refuse_remote_start, replaced,
-    unfinished_deletion,
+    OnlyCopies, QUARANTINE, Quarantined, finish_replacement, refuse_missing_start, refuse_remote_start,
+    replaced, unfinished_deletion,
 };
 #[cfg(feature = "inspect")]
 pub(crate) use spare::SPARE;

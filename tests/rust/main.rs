@@ -92,6 +92,7 @@ mod plan {
     mod stream_growth;
     mod stream_offsets;
     mod task_bytes;
+    mod too_large_batches;
     mod topic_patterns;
     mod unplanned_pieces;
 }

@@ -30,10 +30,10 @@ def repair(
       is taken out only. A cut below the log start offset is an error.
 
     All of them rebuild indexes and leader epochs that do not match the batches, remove what an interrupted compaction,
-    split or deletion left, and lower checkpoints above the end of the log. Bytes that are taken out are kept in
-    `quarantine/`, in the partition directory. *config* has the settings that determine the entries of rebuilt indexes,
-    as in `rebuild_indexes`; `max_batch_bytes`, too: a batch above it is never taken out, but a `BatchTooLargeError` if
-    its offsets are in its compressed records.
+    split or deletion left, and lower checkpoints above the end of the log. `.deleted` files stay if their records may
+    be nowhere else (`kept_files`). Bytes that are taken out are kept in `quarantine/`, in the partition directory.
+    *config* has the settings that determine the entries of rebuilt indexes, as in `rebuild_indexes`; `max_batch_bytes`,
+    too: a batch above it is never taken out, but a `BatchTooLargeError` if its offsets are in its compressed records.
 
     Transaction indexes and producer snapshots after a change of the log become those that `rebuild_indexes` derives
     from the repaired log. Without a change, a transaction index is rebuilt if it is damaged or contradicts the ABORT
@@ -93,6 +93,12 @@ class RepairPlan:
     @property
     def log_end_offset(self) -> int:
         """The log end offset after the repair (exclusive)."""
+    @property
+    def kept_files(self) -> list[str]:
+        """The `.deleted` files that stay: the records of their segments may be nowhere else. A broker deletes them.
+
+        Without the suffix, they are a segment again.
+        """
     @property
     def foreign_files(self) -> list[str]:
         """Files of others, which are left: their names look like those of a segment, but have no offset of 20 digits.

@@ -17,6 +17,7 @@ from cordwood.cli.formats import (
     BATCH_BYTES,
     OTHER_COLUMNS,
     RECORD_COLUMNS,
+    SUFFIXES,
     Format,
     format_of,
     row_count,
@@ -99,7 +100,8 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         Format | None,
         typer.Option(
             "--format",
-            help="By default by the suffix of -o, otherwise jsonl. arrow and parquet need pyarrow.",
+            help="By default by the suffix of -o; jsonl for standard output, and for a file without a suffix. arrow "
+            "and parquet need pyarrow.",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
@@ -210,10 +212,11 @@ def _check_raw(columns: str | None, output_format: Format | None, *, json: bool,
 
 
 def _written_format(target: Output, given: Format | None, *, raw: bool) -> Format:
-    written_format = format_of(target.path, given)
-    if raw and written_format != "jsonl":
-        raise UsageError(f"--raw writes values alone, and {target.path} has the suffix of {written_format}")
-    return written_format
+    by_suffix = None if target.path is None else SUFFIXES.get(target.path.suffix.lower())
+    if raw and by_suffix not in {None, "jsonl"}:
+        raise UsageError(f"--raw writes values alone, and {target.path} has the suffix of {by_suffix}")
+    # a file of values alone may have any other suffix
+    return format_of(target.path, "jsonl" if raw else given)
 
 
 def _check_following(target: Output, written_format: Format, *, end_offset: int | None, until: str | None) -> None:

@@ -10,7 +10,7 @@ from cordwood import CordwoodError, Dump, DumpRows
 from cordwood import dump as dump_of
 from cordwood.cli.declared import Argument, Option
 from cordwood.cli.exit_codes import FailedError, NothingFoundError, UsageError, say, sentence
-from cordwood.cli.formats import ROW_SUFFIXES, Format, csv_line, format_of, json_line, row_count, write_batches
+from cordwood.cli.formats import SUFFIXES, Format, csv_line, format_of_suffix, json_line, row_count, write_batches
 from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES, MAX_BATCH_BYTES_OPTION
 from cordwood.cli.output import Output, output_of
 from cordwood.cli.path import parse_path
@@ -24,8 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["dump"]
 
 _T = TypeVar("_T")
+_Format = Literal["text", "jsonl", "csv", "arrow", "parquet"]
 
 _MAX_BYTES = 2**31 - 1
+
+_SUFFIXES: dict[str, _Format] = {".txt": "text", ".log": "text", **SUFFIXES}
 
 
 def dump(  # noqa: PLR0913, PLR0917  (a command's options)
@@ -77,11 +80,11 @@ def dump(  # noqa: PLR0913, PLR0917  (a command's options)
         bool, Option("--share-group-state-decoder", help="Records of __share_group_state.")
     ] = False,
     output_format: Annotated[
-        Literal["text", "jsonl", "csv", "arrow", "parquet"] | None,
+        _Format | None,
         Option(
             "--format",
             help="A row for each batch, with --deep-iteration for each record, instead of the text. By default by the "
-            "suffix of -o, otherwise text. Needs pyarrow.",
+            "suffix of -o; text for standard output, and for a file without a suffix. Rows need pyarrow.",
         ),
     ] = None,
     start_offset: Annotated[int | None, Option(help="Rows from this offset on. With another format.")] = None,
@@ -131,16 +134,13 @@ def dump(  # noqa: PLR0913, PLR0917  (a command's options)
         share_group_state_decoder=share_group_state_decoder,
     )
     ranges: dict[str, Any] = {"start_offset": start_offset, "end_offset": end_offset, **_times(since, until)}
-    if output_format == "text" or (output_format is None and not _has_rows(target.path)):
+    written_format = format_of_suffix(target.path, output_format, _SUFFIXES) or "text"
+    if written_format == "text":
         if any(bound is not None for bound in ranges.values()):
             raise UsageError("offsets and times select rows: use --format jsonl, csv, arrow or parquet")
         _write_text(text, target)
     else:
-        _write_rows(text.rows(**ranges), format_of(target.path, output_format), target)
-
-
-def _has_rows(path: Path | None) -> bool:
-    return path is not None and path.suffix.lower() in ROW_SUFFIXES
+        _write_rows(text.rows(**ranges), written_format, target)
 
 
 def _times(since: str | None, until: str | None) -> dict[str, str | None]:

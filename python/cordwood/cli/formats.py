@@ -1,8 +1,8 @@
 """Writers of records as JSON lines, CSV, Arrow or Parquet."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar
 
 from cordwood.cli.exit_codes import UsageError
 
@@ -16,11 +16,12 @@ __all__ = [
     "DAMAGE_COLUMN",
     "OTHER_COLUMNS",
     "RECORD_COLUMNS",
-    "ROW_SUFFIXES",
     "STREAM_SUFFIX",
+    "SUFFIXES",
     "Format",
     "csv_line",
     "format_of",
+    "format_of_suffix",
     "json_line",
     "row_count",
     "write_batches",
@@ -47,7 +48,7 @@ BATCH_BYTES = 16 << 20
 STREAM_SUFFIX = ".arrows"
 """The standard suffix of Arrow's stream format."""
 
-_SUFFIXES: dict[str, Format] = {
+SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "jsonl",
@@ -59,27 +60,42 @@ _SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-ROW_SUFFIXES = frozenset(_SUFFIXES)
-"""The suffixes of files with rows."""
+"""The formats of files with rows, by their suffixes."""
 
 _COMPRESSED = {".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip", ".br"}
 
 
-def format_of(path: Path | None, given: Format | None) -> Format:
-    """Choose the format: the given one, otherwise that of the file's suffix, otherwise JSON lines.
+_F = TypeVar("_F", bound=str)
 
-    *Errors*: `UsageError` if the two differ, and for the suffix of a compressed file.
+
+def format_of(path: Path | None, given: Format | None) -> Format:
+    """Choose the format of rows: the given one, otherwise that of the file's suffix, without one JSON lines.
+
+    *Errors*: those of `format_of_suffix`.
 
     >>> format_of(Path("payments.parquet"), None), format_of(None, None), format_of(Path("records"), "csv")
     ('parquet', 'jsonl', 'csv')
     """
+    return format_of_suffix(path, given, SUFFIXES) or "jsonl"
+
+
+def format_of_suffix(path: Path | None, given: _F | None, known: Mapping[str, _F]) -> _F | None:
+    """Choose the format: the given one, otherwise that of the file's suffix; `None` without a suffix.
+
+    *known*: the formats of a command by their suffixes.
+
+    *Errors*: `UsageError` if the two differ, for an unknown suffix without a given format, and for the suffix of a
+    compressed file.
+    """
     suffix = "" if path is None else path.suffix.lower()
     if suffix in _COMPRESSED:
         raise UsageError(f"{path}: compressed files are not supported; write to - and pipe it into a compressor")
-    by_suffix = _SUFFIXES.get(suffix)
+    by_suffix = known.get(suffix)
     if given is not None and by_suffix is not None and given != by_suffix:
         raise UsageError(f"{path} has the suffix of {by_suffix}, but --format is {given}: change one of them")
-    return given or by_suffix or "jsonl"
+    if suffix and given is None and by_suffix is None:
+        raise UsageError(f"-o: expected a file with the suffix {', '.join(known)}, or --format, found {path}")
+    return given or by_suffix
 
 
 def write_lines(blocks: Iterable[tuple[bytes, int]], out: BinaryIO) -> None:

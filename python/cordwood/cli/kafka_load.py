@@ -62,6 +62,8 @@ class _Outcomes:
     lost: int = 0
     strays: list[tuple[str, str]] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
+    fatal: list[tuple[str, str]] = field(default_factory=list)
+    """Those failures that end a broker whatever other data directories it has."""
     refused: list[tuple[str, str]] = field(default_factory=list)
     missing: list[tuple[str, str]] = field(default_factory=list)
     deleted: list[tuple[str, str]] = field(default_factory=list)
@@ -101,8 +103,8 @@ class _Outcomes:
             "unreadable": self.unreadable,
         }
 
-    def take(self, load: KafkaLoad, fate: _Fate) -> None:
-        """Count a directory that was planned."""
+    def take(self, load: KafkaLoad, fate: _Fate, accepted: Sequence[Finding]) -> None:
+        """Count a directory that was planned. *accepted*: the errors in it that a broker accepts."""
         if fate.code == "refused":
             self.refused.append((load.path, fate.reason))
         if load.failure is None:
@@ -112,16 +114,50 @@ class _Outcomes:
                 if action.reason == "deleted" and action.file.endswith(".log.deleted") and action.old_size
             ]
         if load.failure is not None:
-            self.failures.append((str(Path(load.path) / (load.failure.file or "")), str(load.failure)))
+            failure = (str(Path(load.path) / (load.failure.file or "")), str(load.failure))
+            self.failures.append(failure)
+            self.fatal += [] if load.failure.takes_directory_offline else [failure]
         elif fate.code in {"deleted", "set_aside"}:
             pass
         elif fate.code == "stray":
             self.strays.append((load.path, fate.reason))
             self.hides_records |= _has_records(load)
-        elif load.lost_offsets or load.bytes_cut or fate.code == "unserved":
+        elif load.lost_offsets or load.bytes_cut or fate.code == "unserved" or any(map(_is_emptied, accepted)):
             self.lost += 1
         else:
             self.kept += 1
+
+
+class _Verdict(NamedTuple):
+    """Whether a broker starts on a data directory."""
+
+    directory: Path
+    others: list[Path]
+    """Further data directories of the same broker."""
+    findings: Sequence[Finding]
+    outcomes: _Outcomes
+
+    def reasons(self) -> dict[str, str]:
+        """Return what prevents it, by file."""
+        reasons = {
+            finding.file: f"expected {finding.expected}, found {finding.found}"
+            for finding in self.findings
+            if finding.stops_broker and finding.code != "load_fails"
+        }
+        for file, reason in [*self.outcomes.refused, *self.outcomes.failures]:
+            reasons.setdefault(file, reason)
+        return reasons
+
+    def fatal(self) -> dict[str, str]:
+        """Return the reasons that prevent it also on other data directories: the others take this one offline."""
+        files = {file for file, _ in [*self.outcomes.refused, *self.outcomes.fatal]}
+        files |= {finding.file for finding in self.findings if finding.kafka == "does not start"}
+        return {file: reason for file, reason in self.reasons().items() if file in files}
+
+
+def _is_emptied(finding: Finding) -> bool:
+    """Whether the finding is that files show records of a partition of which there is no segment."""
+    return finding.code == "no_segment"
 
 
 def _has_records(load: KafkaLoad) -> bool:
@@ -147,7 +183,7 @@ def print_kafka_loads(
     said: set[str] = set()
     directories, partitions = _targets(paths)
     is_single = len(partitions) == 1 and not directories
-    is_whole = True
+    verdicts: list[_Verdict] = []
     for directory in directories:
         with elapsed(f"reading {directory}"):
             findings = cordwood.verify(directory).findings
@@ -164,9 +200,9 @@ def print_kafka_loads(
             # a broker recovers this log after any shutdown
             how = clean if fate.code != "metadata" else False
             _load(path, partial(plan, path, how), fate, findings, outcomes, say_load, said)
-        others = _other_directories(directory, directories)
-        alone = "these data directories" if others else "this data directory alone"
-        is_whole &= _say_verdict(directory, alone, findings, outcomes, json=json) and outcomes.is_whole
+        others = [Path(other) for other in _other_directories(directory, directories)]
+        verdicts.append(_Verdict(directory, others, findings, outcomes))
+    is_whole = _say_verdicts(verdicts, json=json)
     outcomes = _Outcomes()
     fates_of = _Surroundings()
     for partition in partitions:
@@ -232,19 +268,32 @@ def _load(  # noqa: PLR0913, PLR0917  (one partition)
         if say_load is _print_fields:
             print_line(json_module.dumps({"path": str(path.absolute()), "error": words}))
         return
-    outcomes.take(load, fate)
+    outcomes.take(load, fate, accepted)
     say_load(load, fate, accepted)
 
 
-def _say_verdict(directory: Path, alone: str, findings: Sequence[Finding], outcomes: _Outcomes, *, json: bool) -> bool:
-    """Print whether a broker starts on a data directory, and the files that prevent it. Return whether it does."""
-    reasons = {
-        finding.file: f"expected {finding.expected}, found {finding.found}"
-        for finding in findings
-        if finding.stops_broker and finding.code != "load_fails"
-    }
-    for file, reason in [*outcomes.refused, *outcomes.failures]:
-        reasons.setdefault(file, reason)
+def _say_verdicts(verdicts: Sequence[_Verdict], *, json: bool) -> bool:
+    """Print the verdicts, one for all directories of a broker. Return whether all start, with all records."""
+    is_whole = True
+    for verdict in verdicts:
+        elsewhere: dict[str, str] = {}
+        for other in verdicts:
+            if other.directory in verdict.others:
+                elsewhere |= other.fatal()
+        is_whole &= _say_verdict(verdict, elsewhere, json=json) and verdict.outcomes.is_whole
+    if any(len(verdict.others) + 1 < len(verdicts) for verdict in verdicts):
+        say("by meta.properties, these data directories are not all of one broker: no broker starts with all of them")
+    return is_whole
+
+
+def _say_verdict(verdict: _Verdict, elsewhere: dict[str, str], *, json: bool) -> bool:
+    """Print whether a broker starts on a data directory, and the files that prevent it. Return whether it does.
+
+    *elsewhere*: those in its other data directories.
+    """
+    directory, others, _, outcomes = verdict
+    own = verdict.reasons()
+    reasons = own | elsewhere
     if json:
         fields = {
             "path": str(directory.absolute()),
@@ -257,9 +306,10 @@ def _say_verdict(directory: Path, alone: str, findings: Sequence[Finding], outco
         }
         print_line(json_module.dumps({"summary": True, **fields}))
         return not reasons
-    verdict = "does not start" if reasons else "starts"
-    print_text(f"{directory}: a broker of Kafka 4.3.1 with {alone} {verdict}; {outcomes}", style="bold")
-    for file, reason in reasons.items():
+    words = "does not start" if reasons else "starts"
+    alone = "these data directories" if others else "this data directory alone"
+    print_text(f"{directory}: a broker of Kafka 4.3.1 with {alone} {words}; {outcomes}", style="bold")
+    for file, reason in own.items():
         print_text(f"{file}: {reason}", style="red")
     for file, reason in outcomes.strays:
         print_text(f"{file} is renamed to -stray: {reason}", style="yellow")
@@ -289,6 +339,8 @@ def _accepted(load: KafkaLoad, findings: Sequence[Finding] | None) -> list[Findi
         folder, name = os.path.split(finding.file)
         is_cut = name in cut and finding.position is not None and finding.position >= cut[name]
         is_error = finding.severity == "error" and not finding.stops_broker
+        if _is_emptied(finding):
+            return is_error and finding.file == load.path
         return is_error and folder == load.path and name not in replaced and not is_cut
 
     return list(filter(is_accepted, cordwood.verify(load.path).findings if findings is None else findings))

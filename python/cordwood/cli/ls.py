@@ -1,5 +1,6 @@
 """`cordwood ls`: list the partitions of a data directory, or the segments of a partition."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -194,14 +195,15 @@ def _print(logs: list[_Listed], directories: list[LogDir], documents: list[dict[
 def _print_partitions(directories: list[LogDir], document: dict[str, Any], *, by_topic: bool) -> None:
     rows = document["topics" if by_topic else "partitions"]
     count = sum(row["partitions"] for row in rows) if by_topic else len(rows)
-    total = sum(row["disk_bytes"] for row in rows)
+    total = sum(row["disk_bytes"] or 0 for row in rows)
+    at_least = "at least " if any(row["disk_bytes"] is None or row.get("not_listed") for row in rows) else ""
     paths = " ".join(directory.path for directory in directories)
     columns, row = (_TOPIC_COLUMNS, _topic_row) if by_topic else (_PARTITION_COLUMNS, _partition_row)
     cells = [row(entry) for entry in rows]
     if len(directories) > 1 and not by_topic:
         columns = [*columns[:-1], ("directory", "left"), columns[-1]]
         cells = [[*line[:-1], entry["directory"], line[-1]] for line, entry in zip(cells, rows, strict=True)]
-    print_table(f"{paths}: {several(count, 'partition')}, {bytes_in_words(total)} on disk", columns, cells)
+    print_table(f"{paths}: {several(count, 'partition')}, {at_least}{bytes_in_words(total)} on disk", columns, cells)
     others = [Other(**other) for other in document["others"]]
     if others:
         print_text(f"not in the table: {others_in_words(others)}")
@@ -221,16 +223,19 @@ def _fail_for(partitions: list[dict[str, Any]]) -> None:
 def _partition(directory: LogDir, name: str) -> dict[str, Any]:
     # the directory itself may not be readable
     topic, partition, state = _partition_parts(name) or (None, None, "live")
-    usage = disk_usage(Path(directory.path, name))
+    path = Path(directory.path, name)
+    usage = disk_usage(path)
+    # nobody knows the files of a directory that cannot be read
+    is_listed = os.access(path, os.R_OK | os.X_OK)
     files = {
         "name": name,
         "directory": directory.path,
         "topic": topic,
         "partition": partition,
         "state": state,
-        "files": usage.files,
-        "file_bytes": usage.bytes,
-        "disk_bytes": usage.disk_bytes,
+        "files": usage.files if is_listed else None,
+        "file_bytes": usage.bytes if is_listed else None,
+        "disk_bytes": usage.disk_bytes if is_listed else None,
         "modified": usage.modified,
     }
     return files | _opened(directory, name)
@@ -253,8 +258,9 @@ def _opened(directory: LogDir, name: str) -> dict[str, Any]:
 
 
 def _partition_row(entry: dict[str, Any]) -> list[str]:
-    first = [entry["name"], bytes_in_words(entry["disk_bytes"])]
-    modified = _modified(entry)
+    on_disk = entry["disk_bytes"]
+    first = [entry["name"], "" if on_disk is None else bytes_in_words(on_disk)]
+    modified = _modified(entry) if on_disk is not None else ""
     if "error" in entry:
         return [*first, "", "", "", "", modified, "not opened", entry["error"]]
     if not entry["segments"]:
@@ -288,10 +294,11 @@ def _by_topic(partitions: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "topic": topic,
             "partitions": len(entries),
             "size": sum(entry.get("size", 0) for entry in entries),
-            "file_bytes": sum(entry["file_bytes"] for entry in entries),
-            "disk_bytes": sum(entry["disk_bytes"] for entry in entries),
+            "file_bytes": sum(entry["file_bytes"] or 0 for entry in entries),
+            "disk_bytes": sum(entry["disk_bytes"] or 0 for entry in entries),
             "modified": max((entry["modified"] for entry in entries if entry["modified"] is not None), default=None),
             "not_opened": [entry["name"] for entry in entries if "error" in entry],
+            "not_listed": [entry["name"] for entry in entries if entry["disk_bytes"] is None],
         }
         for topic, entries in sorted(topics.items())
     ]

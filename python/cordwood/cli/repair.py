@@ -49,9 +49,9 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
     a batch with a right checksum contradicts others, a broker usually keeps the log: the plan says so; prefer salvage.
 
     All of them rebuild wrong indexes, producer snapshots and leader epochs, and remove what an interrupted compaction
-    or deletion left. The bytes that are taken out are kept in quarantine/. The index.interval.bytes of rebuilt indexes
-    is that of --set, of the topic's settings in the metadata of the data directory or of --properties, or else the one
-    that the existing indexes show.
+    or deletion left; .deleted files stay if their records may be nowhere else. The bytes that are taken out are kept in
+    quarantine/. The index.interval.bytes of rebuilt indexes is that of --set, of the topic's settings in the metadata
+    of the data directory or of --properties, or else the one that the existing indexes show.
 
     \b
     cordwood repair orders-0                             print what would be changed
@@ -111,11 +111,17 @@ def _document(plan: RepairPlan) -> dict[str, object]:
         "kept_bytes": plan.kept_bytes,
         "segments": plan.segments,
         "log_end_offset": plan.log_end_offset,
+        "kept_files": plan.kept_files,
         "foreign_files": plan.foreign_files,
     }
 
 
 def _say(plan: RepairPlan) -> None:
+    for file in plan.kept_files:
+        print_text(
+            f"{file}: stays, because its records may be nowhere else: without .deleted it is a file of a segment "
+            "again; a broker deletes it"
+        )
     for file in plan.foreign_files:
         print_text(f"{file}: not a file of the log; a broker does not load the partition before you move it away")
     if plan.is_clean:

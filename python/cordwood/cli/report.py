@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from cordwood import Log
-from cordwood.cli.exit_codes import UsageError
+from cordwood.cli.formats import format_of_suffix
 from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.output import output_of
@@ -56,15 +56,7 @@ def report(
 
     log = Log(path, max_batch_bytes=max_batch_bytes)
     target = output_of(output, log.path)
-    suffix = "" if target.path is None else target.path.suffix.lower()
-    by_suffix = _FORMATS.get(suffix)
-    if output_format is not None and by_suffix is not None and output_format != by_suffix:
-        raise UsageError(f"{output} has the suffix of {by_suffix}, but --format is {output_format}: change one of them")
-    written = output_format or by_suffix
-    if written is None:
-        if suffix:
-            raise UsageError(f"-o: expected a file with the suffix {', '.join(_FORMATS)}, or --format, found {output}")
-        written = "html"
+    written = format_of_suffix(target.path, output_format, _FORMATS) or "html"
     with silent_log(), byte_progress(log.size, to_file=target.path is not None) as show:
         made = Report(log, on_progress=show)
     with target.opened(binary=written == "png") as out:

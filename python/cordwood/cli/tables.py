@@ -32,7 +32,11 @@ MOST_MESSAGES = 5
 JsonOption = Annotated[bool, Option("--json", help="The same as --format jsonl.")]
 FormatOption = Annotated[
     Format | None,
-    Option("--format", help="A table for people if it is left out, also without -o. arrow and parquet need pyarrow."),
+    Option(
+        "--format",
+        help="By default a table for people; with -o by its suffix, and jsonl for a file without a suffix. arrow and "
+        "parquet need pyarrow.",
+    ),
 ]
 OutputOption = Annotated[
     Path | None, Option("-o", "--output", help="A file, pipe or device. By default - (standard output).")

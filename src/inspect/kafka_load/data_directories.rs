@@ -34,8 +34,35 @@ pub(super) fn properties_of(folder: &Directory) -> MetaProperties {
 pub(super) fn is_same_broker(properties: &MetaProperties, other: &Path) -> bool {
     let Ok(other) = Directory::open(other, "") else { return false };
     let other = properties_of(&other);
-    let is_same = |name| properties.get(name).is_some() && properties.get(name) == other.get(name);
-    is_same("cluster.id") && is_same("node.id")
+    let cluster = properties.get("cluster.id");
+    cluster.is_some() && cluster == other.get("cluster.id") && is_same_node(properties, &other)
+}
+
+fn is_same_node(properties: &MetaProperties, other: &MetaProperties) -> bool {
+    properties.node_id().is_some() && properties.node_id() == other.node_id()
+}
+
+/// `meta.properties` with another cluster than that of another data directory with the same node: a broker
+/// with both does not start.
+///
+/// *Source*: `MetaPropertiesEnsemble.verify`.
+pub(super) fn of_two_clusters(folder: &Directory, others: &[PathBuf]) -> Option<PlannedDirectory> {
+    let properties = properties_of(folder);
+    let cluster = properties.get("cluster.id")?;
+    let another = |path: &PathBuf| {
+        let theirs = properties_of(&Directory::open(path, "").ok()?);
+        let id = theirs.get("cluster.id").filter(|id| *id != cluster)?;
+        is_same_node(&properties, &theirs).then(|| format!("{cluster}, and {id} in {}", path.display()))
+    };
+    let found = others.iter().find_map(another)?;
+    Some(PlannedDirectory {
+        name: META_PROPERTIES.to_owned(),
+        fate: Fate::Refused,
+        expected:
+            "one cluster.id in all data directories of a broker (verify those of several clusters one by one)"
+                .to_owned(),
+        found,
+    })
 }
 
 /// `meta.properties` with the `directory.id` of another data directory of the broker, as after a copy of a disk: then it does not start.

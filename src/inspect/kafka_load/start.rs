@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::data_directories::{copied, is_same_broker, others_of_broker, properties_of};
+use super::data_directories::{copied, is_same_broker, of_two_clusters, others_of_broker, properties_of};
 use crate::error::{Error, Result};
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, PartitionName, PartitionState};
 use crate::fs::{Directory, META_PROPERTIES};
@@ -78,9 +78,11 @@ pub struct PlannedDirectory {
     pub found: String,
 }
 
-/// What a broker does with the directories of a data directory when it starts, by topic, partition and name; after them, the partitions that
-/// the metadata has there and that have no directory. Directories that it ignores, and those without a partition's name, with which it does
-/// not start, are left out. At the end, `meta.properties` is refused if there is none, or if it is a copy of another directory's. `others`: further data directories, one of which may have the metadata log of the broker.
+/// What a broker does with the directories of a data directory when it starts, by topic, partition and name;
+/// after them, the partitions that the metadata has there and that have no directory. Directories that it
+/// ignores, and those without a partition's name, with which it does not start, are left out. At the end,
+/// `meta.properties` is refused if there is none, if it is a copy of another directory's, or if it is of
+/// another cluster. `others`: further data directories, one of which may have the metadata log of the broker.
 ///
 /// # Errors
 /// [`Error::LogNotFound`]; [`Error::Io`]; [`Error::Interrupted`].
@@ -94,11 +96,12 @@ pub fn plan_start(path: &Path, others: &[PathBuf], interrupt: Interrupt) -> Resu
     for place in 0..loaded.len() {
         broker.refuse_abandoned(&loaded, &mut planned, place);
     }
+    let contradiction = of_two_clusters(&folder, others);
     let others = others_of_broker(&folder, others);
     let others: Vec<_> = others.iter().map(PathBuf::as_path).collect();
     refuse_elsewhere(&loaded, &mut planned, &others);
     planned.extend(broker.absent(&folder, &others, &loaded)?);
-    planned.extend(copied(&folder, &others));
+    planned.extend(contradiction.or_else(|| copied(&folder, &others)));
     if folder.identity_of(META_PROPERTIES)?.is_none() {
         let (expected, found) = (NOT_FORMATTED.0.to_owned(), NOT_FORMATTED.1.to_owned());
         let name = META_PROPERTIES.to_owned();
@@ -170,12 +173,14 @@ fn refuse_duplicates(loaded: &[LoadedDirectory], planned: &mut [PlannedDirectory
     }
 }
 
-/// A partition with directories in two data directories of a broker.
+/// A partition with directories in two data directories of a broker. A broker has the metadata log only in
+/// the one that is configured, or the first.
 fn refuse_elsewhere(loaded: &[LoadedDirectory], planned: &mut [PlannedDirectory], others: &[&Path]) {
     for (loaded, planned) in loaded.iter().zip(planned) {
         let is_live = loaded.partition.state == PartitionState::Live;
         let elsewhere = others.iter().map(|other| other.join(&loaded.name)).find(|path| path.is_dir());
-        if let Some(elsewhere) = elsewhere.filter(|_| is_live && planned.fate == Fate::Kept) {
+        let is_used = is_live && matches!(planned.fate, Fate::Kept | Fate::Metadata);
+        if let Some(elsewhere) = elsewhere.filter(|_| is_used) {
             let expected = "one directory for each partition in all data directories of a broker";
             planned.refuse(expected, &elsewhere.display().to_string());
         }

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::{Directory, FileType, STAGED, SegmentFile};
 use crate::log::{Log, Replacement};
-use crate::writer::replaced;
+use crate::writer::{OnlyCopies, replaced};
 
 /// What is done with the files of an interrupted replacement, and which files are removed.
 #[derive(Debug, Default)]
@@ -21,8 +21,37 @@ pub(super) struct Leftovers {
     pub(super) replaced: Vec<SegmentFile>,
     /// Files that are removed, and why.
     pub(super) removed: Vec<(String, &'static str)>,
+    /// `.deleted` files that stay: the records of their segments may be nowhere else.
+    pub(super) kept: Vec<String>,
     /// Files that a broker takes for those of a segment, but whose names have no base offset of 20 digits.
     pub(super) foreign: Vec<String>,
+}
+
+impl Leftovers {
+    /// Keeps the `.deleted` files of segments with records that no intact live batch has. Those below the
+    /// start of the log are removed, as a writer does, also if files say that the log has lost its start:
+    /// `lost_start`.
+    pub(super) fn keep_only_copies(&mut self, log: &Log, lost_start: Option<i64>) -> Result<()> {
+        let deleted = log.deleted_files()?;
+        if deleted.is_empty() {
+            return Ok(());
+        }
+        let split = |start, deleted| {
+            let copies = OnlyCopies { log, needed: start..i64::MAX, is_verified: true };
+            copies.split(deleted)
+        };
+        let start = log.log_start_offset();
+        let (kept, others) = split(start, deleted)?;
+        let (lost, _) = split(lost_start.unwrap_or(start), others)?;
+        for (name, reason) in &mut self.removed {
+            if lost.iter().any(|file| file.name == *name) {
+                *reason = "its segment was deleted, and no other has its records";
+            }
+        }
+        self.kept = kept.into_iter().map(|file| file.name).collect();
+        self.removed.retain(|(name, _)| !self.kept.contains(name));
+        Ok(())
+    }
 }
 
 /// Finds the leftovers of a directory. `bases`: the base offsets of the segments that are read.

@@ -26,7 +26,7 @@ use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::state::offset_checkpoint::{LOG_START_OFFSETS, RECOVERY_POINTS};
 use crate::types::Io;
-use crate::writer::{Quarantined, refuse_missing_start, refuse_remote_start};
+use crate::writer::{Quarantined, refuse_missing_start, refuse_remote_start, unfinished_deletion};
 
 /// A plan: the public report, and the inputs of `apply`.
 #[derive(Debug)]
@@ -86,6 +86,11 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
     let segments: Vec<_> = log.segments().iter().cloned().collect();
     refuse_remote_start(directory, &segments, data_directory.as_ref())?;
     let lost_start = refuse_missing_start(&log, checkpoint, data_directory.as_ref());
+    let lost = match lost_start.as_ref() {
+        Err(error) => error.offset(),
+        Ok(()) => unfinished_deletion(&log, data_directory.as_ref())?,
+    };
+    leftovers.keep_only_copies(&log, lost)?;
     if options.policy == RepairPolicy::TornTail {
         if let Some(missing) = missing {
             return Err(missing.advising("the policies salvage and kafka continue without it", directory));
@@ -164,6 +169,7 @@ impl Builder<'_> {
             kept_bytes,
             segments,
             log_end_offset: end_offset,
+            kept_files: leftovers.kept.iter().map(|name| self.directory.path_of(name)).collect(),
             foreign_files: leftovers.foreign.iter().map(|name| self.directory.path_of(name)).collect(),
         };
         Ok(Plan {

@@ -68,6 +68,10 @@ pub struct RepairPlan {
     pub segments: Vec<i64>,
     /// The log end offset after the repair.
     pub log_end_offset: i64,
+    /// The `.deleted` files that stay, because the records of their segments may be nowhere else. A broker
+    /// deletes them. Without the suffix, they are a segment again.
+    #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
+    pub kept_files: Vec<PathBuf>,
     /// Files of others, which are left: they end in `.log` or another suffix of Kafka's, but their names have no base offset of 20
     /// digits. A broker does not load the partition before they are moved away.
     #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]

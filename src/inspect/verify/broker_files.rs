@@ -124,8 +124,8 @@ fn check_meta_properties(properties: &MetaProperties) -> std::result::Result<boo
             && properties.get("node.id").is_none() => {}
         _ => return Err(("the number of the broker, from 0 up", shown(properties, id))),
     }
-    let cluster = properties.get("cluster.id");
-    if cluster.is_some_and(str::is_empty) || cluster.is_none() && id == "node.id" {
+    // version 0 may have been written without it, and then a broker of KRaft does not start
+    if properties.get("cluster.id").is_none_or(str::is_empty) {
         return Err(("cluster.id with the id of the cluster", shown(properties, "cluster.id")));
     }
     match properties.get("directory.id") {

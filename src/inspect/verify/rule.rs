@@ -365,7 +365,8 @@ rules! {
     LoadFails = "load_fails", Error, Remedy::Repair, "does not start, or takes the data directory offline";
     /// A partition without a segment that had records.
     NoSegment = "no_segment", Error, Remedy::manual("restore the segments from another replica"),
-        "creates an empty log";
+        "creates an empty log at the partition's offset in log-start-offset-checkpoint, without one at 0, and deletes the producer \
+         snapshots and the leader epochs that are not in it: as the leader it has lost the records; as a follower it copies them";
     /// A file that cannot be read.
     Unreadable = "unreadable", Error, Remedy::manual("check the disk and the permissions"),
         "takes the data directory offline, or deletes what it cannot read when it recovers";

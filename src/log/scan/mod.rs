@@ -117,6 +117,12 @@ impl Scan {
         self.cursor.segment.as_ref().map(|segment| segment.base_offset())
     }
 
+    /// The batch that was read last, also one that cannot be opened.
+    #[cfg(feature = "plan")]
+    pub(super) fn current_batch(&self) -> Option<&Batch> {
+        self.cursor.batch.as_ref()
+    }
+
     /// All bytes of the batch that [`Scan::next_step`] returned; none before the first and after the last.
     #[cfg(feature = "inspect")]
     pub(crate) fn batch_bytes(&mut self) -> Result<&[u8]> {

@@ -22,48 +22,62 @@ pub(super) fn find(
     report: &mut RecoveryPlan,
 ) -> Result<Vec<String>> {
     let deleted = log.deleted_files()?;
-    if deleted.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut kept_bases = Vec::new();
-    for file in deleted.iter().filter(|file| file.parsed.kind == FileKind::Log) {
-        if !is_covered(log, file, start, report)? {
-            kept_bases.push(file.parsed.base_offset);
-        }
-    }
-    // the other files of a segment are derived from its `.log`
     let (kept, names): (Vec<_>, Vec<_>) =
-        deleted.iter().partition(|file| kept_bases.contains(&file.parsed.base_offset));
-    let names: Vec<_> = names.into_iter().map(|file| file.name.clone()).collect();
+        OnlyCopies { log, needed: start..report.log_end_offset, is_verified: false }.split(deleted)?;
+    let names: Vec<_> = names.into_iter().map(|file| file.name).collect();
     let kept = kept.into_iter().map(|file| directory.path_of(&file.name)).collect();
     report.file_changes.extend(names.iter().map(|name| removed(directory, name, FileChangeReason::Deleted)));
     report.kept_files = kept;
     Ok(names)
 }
 
-/// Whether all records of a `.log` are elsewhere, or not needed. A damaged one is not. The headers come first: a file that stays is
-/// found again at each opening, and then its payloads are not read.
-fn is_covered(log: &Log, file: &SegmentFile, start: i64, report: &RecoveryPlan) -> Result<bool> {
-    let covers = |offsets: &Range<i64>| {
-        let mut next = offsets.start.max(start);
-        for segment in log.segments().between(next, offsets.end.max(next)) {
-            for run in live_runs(log, segment, report.log_end_offset)? {
-                if run.contains(&next) {
-                    next = run.end;
-                }
-            }
-        }
-        Ok(next >= offsets.end)
-    };
-    let is_covered = log.offsets_of_file(file, false)?.as_ref().map_or(Ok(false), covers)?;
-    Ok(is_covered && log.offsets_of_file(file, true)?.is_some())
+/// Decides which `.deleted` files are the only copy of records.
+pub(crate) struct OnlyCopies<'a> {
+    pub(crate) log: &'a Log,
+    /// The offsets of records that are needed, up to the end of the log.
+    pub(crate) needed: Range<i64>,
+    /// Whether the checksums of the live batches are compared, for which their segments are read.
+    pub(crate) is_verified: bool,
 }
 
-/// The offsets of a segment that the recovery leaves: those of its batches, and in a compacted log all up to its last batch.
-fn live_runs(log: &Log, segment: &Segment, end: i64) -> Result<Vec<Range<i64>>> {
-    let mut runs = runs_of_offsets(segment)?;
-    if log.is_compacted()? {
-        runs = runs.last().map(|last| segment.base_offset()..last.end).into_iter().collect();
+impl OnlyCopies<'_> {
+    /// Splits files into those of segments whose records may be nowhere else, and the others.
+    pub(crate) fn split(&self, deleted: Vec<SegmentFile>) -> Result<(Vec<SegmentFile>, Vec<SegmentFile>)> {
+        let mut kept_bases = Vec::new();
+        for file in deleted.iter().filter(|file| file.parsed.kind == FileKind::Log) {
+            if !self.is_covered(file)? {
+                kept_bases.push(file.parsed.base_offset);
+            }
+        }
+        // the other files of a segment are derived from its `.log`
+        Ok(deleted.into_iter().partition(|file| kept_bases.contains(&file.parsed.base_offset)))
     }
-    Ok(runs.into_iter().map(|run| run.start..run.end.min(end)).collect())
+
+    /// Whether all records of a `.log` are elsewhere, or not needed. A damaged one is not. The headers come
+    /// first: a file that stays is found again at each opening, and then its payloads are not read.
+    fn is_covered(&self, file: &SegmentFile) -> Result<bool> {
+        let covers = |offsets: &Range<i64>| {
+            let mut next = offsets.start.max(self.needed.start);
+            for segment in self.log.segments().between(next, offsets.end.max(next)) {
+                for run in self.live_runs(segment)? {
+                    if run.contains(&next) {
+                        next = run.end;
+                    }
+                }
+            }
+            Ok(next >= offsets.end)
+        };
+        let is_covered = self.log.offsets_of_file(file, false)?.as_ref().map_or(Ok(false), covers)?;
+        Ok(is_covered && self.log.offsets_of_file(file, true)?.is_some())
+    }
+
+    /// The offsets of a segment that remain: those of its batches, and in a compacted log all up to its last
+    /// batch.
+    fn live_runs(&self, segment: &Segment) -> Result<Vec<Range<i64>>> {
+        let mut runs = runs_of_offsets(segment, self.is_verified)?;
+        if self.log.is_compacted()? {
+            runs = runs.last().map(|last| segment.base_offset()..last.end).into_iter().collect();
+        }
+        Ok(runs.into_iter().map(|run| run.start..run.end.min(self.needed.end)).collect())
+    }
 }

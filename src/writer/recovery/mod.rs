@@ -41,6 +41,8 @@ use crate::state::producers::ProducerEntry;
 #[cfg(feature = "inspect")]
 pub(crate) use apply::finish_replacement;
 #[cfg(feature = "inspect")]
+pub(crate) use deleted_files::OnlyCopies;
+#[cfg(feature = "inspect")]
 pub(crate) use existing_log::replaced;
 #[cfg(feature = "inspect")]
 pub(crate) use preconditions::{refuse_missing_start, refuse_remote_start, unfinished_deletion};

@@ -71,15 +71,42 @@ def left_behind(folder: Path) -> list[str]:
         ("out.parquet", "parquet"),
         ("out.pq", "parquet"),
         ("out", "jsonl"),
-        ("out.d.txt", "jsonl"),
+        ("out.d/records", "jsonl"),
         ("parquet", "jsonl"),
     ],
 )
 def test_the_suffix_decides_the_format(tmp_path: Path, name: str, wanted: str) -> None:
+    (tmp_path / "out.d").mkdir()
     ok("cat", SMALL.path, "-o", tmp_path / name)
     content = (tmp_path / name).read_bytes()
     assert kind(content) == wanted
     assert offsets(content) == OFFSETS
+
+
+@pytest.mark.parametrize(
+    ("call", "known"),
+    [
+        (("cat", SMALL.path), ".jsonl, .ndjson, .json, .csv, .arrow, .feather, .ipc, .arrows, .parquet, .pq"),
+        (("groups", corpus.GOLDEN / "16-data-dir"), ".jsonl"),
+        (("dump", SMALL.path), ".txt, .log, .jsonl"),
+        (("report", SMALL.path), ".html, .htm, .png, .svg"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_an_unknown_suffix_is_an_error_with_the_known_ones(tmp_path: Path, call: tuple[str, Path], known: str) -> None:
+    target = tmp_path / "out.xyz"
+    error = failed(cordwood(*call, "-o", target), 2)
+    assert f"-o: expected a file with the suffix {known}" in error
+    assert f", or --format, found {target}" in error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_option_and_raw_allow_any_suffix(tmp_path: Path) -> None:
+    ok("cat", SMALL.path, "--format", "csv", "-o", tmp_path / "out.xyz")
+    assert kind((tmp_path / "out.xyz").read_bytes()) == "csv"
+    ok("cat", SMALL.path, "--raw", "-o", tmp_path / "out.bin")
+    assert (tmp_path / "out.bin").exists()
+    assert "has the suffix of csv" in failed(cordwood("cat", SMALL.path, "--raw", "-o", tmp_path / "out.csv"), 2)
 
 
 @pytest.mark.parametrize("given", FORMATS)
@@ -427,7 +454,7 @@ def test_a_directory_that_may_not_be_written_is_named(script_environment: dict[s
         top,
         "import sys\nfrom cordwood.cli import main\n"
         "main(['cat', '/nowhere'])\n" + BECOME_NOBODY + "print(main(['cat', sys.argv[1], '-o', sys.argv[2]]))\n"
-        "print(main(['cat', sys.argv[1], '-o', sys.argv[2] + '.new']))\n",
+        "print(main(['cat', sys.argv[1], '-o', sys.argv[2] + '.new.jsonl']))\n",
     )
     partition = top / "small-0"
     shutil.copytree(SMALL.path, partition)

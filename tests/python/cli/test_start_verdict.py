@@ -160,7 +160,12 @@ def test_a_partition_in_two_data_directories_of_a_broker_stops_it(command: Comma
     assert [summary["starts"] for summary in summaries] == [False, False]
     found = [found.file for found in cw.verify([data, other]).findings if found.code == "duplicate_directory"]
     assert found == [str(data / "cities-1"), str(other / "cities-1")]
+    shutil.rmtree(other / "cities-1")
+    assert verdicts(command, data, other)[0] == 0
+    shutil.copytree(data / METADATA, other / METADATA)
+    assert [summary["starts"] for summary in verdicts(command, data, other)[2]] == [False, False]
     # replicas of two brokers
+    shutil.copytree(data / "cities-1", other / "cities-1")
     text = (other / "meta.properties").read_text()
     (other / "meta.properties").write_text(text.replace("node.id=1", "node.id=2"))
     assert not [found for found in cw.verify([data, other]).findings if found.code == "duplicate_directory"]
@@ -177,6 +182,55 @@ def test_a_copy_of_meta_properties_stops_the_broker(command: Command, data: Path
         str(data / "meta.properties"),
         str(other / "meta.properties"),
     }
+
+
+@pytest.mark.parametrize(
+    ("file", "starts"), [("backup/x", False), ("cities-1/notes.log", False), ("recovery-point-offset-checkpoint", True)]
+)
+def test_what_ends_a_broker_in_one_of_its_data_directories_ends_it_in_all(
+    command: Command, data: Path, tmp_path: Path, file: str, starts: bool
+) -> None:
+    """A data directory with a checkpoint that cannot be read is offline, and the broker starts with the others."""
+    other = another_of_broker(data, tmp_path / "other")
+    (data / "cities-1").rename(other / "cities-1")
+    (other / file).parent.mkdir(exist_ok=True)
+    (other / file).write_bytes(bytes(20))
+    code, _, summaries = verdicts(command, data, other)
+    assert code == 1
+    assert [summary["starts"] for summary in summaries] == [starts, False]
+    shown = command("verify", data, other, "--as-kafka", "-q")[1]
+    assert shown.count("with these data directories does not start") == 2 - starts
+    assert shown.count(f"{other / file.removesuffix('/x')}: expected") + shown.count(f"{other / file}: ") >= 1
+
+
+def test_directories_of_two_brokers_have_a_verdict_each_and_are_named(
+    command: Command, data: Path, tmp_path: Path
+) -> None:
+    """A broker with both ends with "Stored node id 2 doesn't match previous node id 1"."""
+    other = another_of_broker(data, tmp_path / "other")
+    said = "not all of one broker: no broker starts with all of them"
+    assert said not in command("verify", data, other, "--as-kafka", "-q")[2]
+    text = (other / "meta.properties").read_text()
+    (other / "meta.properties").write_text(text.replace("node.id=1", "node.id=2"))
+    code, shown, error = command("verify", data, other, "--as-kafka", "-q")
+    assert (code, shown.count("with this data directory alone starts")) == (0, 2)
+    assert said in error
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_two_clusters_in_the_data_directories_of_a_broker_stop_it(
+    command: Command, data: Path, tmp_path: Path, version: int
+) -> None:
+    """A broker ends with "Invalid cluster.id"."""
+    other = tmp_path / "other"
+    other.mkdir()
+    node = "broker.id" if version == 0 else "node.id"
+    (other / "meta.properties").write_text(f"version={version}\n{node}=1\ncluster.id=x\n")
+    code, _, summaries = verdicts(command, data, other)
+    assert (code, [summary["starts"] for summary in summaries]) == (1, [False, False])
+    reasons = {reason["file"]: reason["reason"] for summary in summaries for reason in summary["reasons"]}
+    assert reasons.keys() == {str(data / "meta.properties"), str(other / "meta.properties")}
+    assert all("expected one cluster.id in all data directories of a broker" in reason for reason in reasons.values())
 
 
 @pytest.mark.parametrize("state", ["delete", "stray"])
@@ -219,6 +273,26 @@ def test_an_empty_directory_of_a_name_without_checkpoints_is_no_wrong_usage(
     assert cw.verify(data).is_intact
     assert command("verify", data)[0] == 0
     assert command("verify", data, "--as-kafka", "-q")[0] == 0
+
+
+@pytest.mark.parametrize("start", [0, 31])
+def test_a_partition_that_has_only_snapshots_and_leader_epochs_has_lost_its_records(
+    command: Command, data: Path, start: int
+) -> None:
+    """Kafka's loader creates an empty log at the log start offset, and deletes the snapshots."""
+    path = data / "cities-0"
+    for file in path.iterdir():
+        if file.suffix in {".log", ".index", ".timeindex", ".txnindex"}:
+            file.unlink()
+    (data / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    (data / "log-start-offset-checkpoint").write_text(f"0\n1\ncities 0 {start}\n")
+    code, _, (summary,) = verdicts(command, data)
+    assert (code, summary["starts"], summary["lossy"], summary["whole"]) == (1, True, 1, 5)
+    shown = command("verify", path, "--as-kafka")[1]
+    assert f"afterwards the log starts at offset {start} and ends at offset {start}, in 1 segment" in shown
+    assert "found none, and 00000000000000000268.snapshot" in shown.replace("\n", " ")
+    (finding,) = [finding for finding in cw.verify(data).findings if finding.code == "no_segment"]
+    assert "empty log at the partition's offset in log-start-offset-checkpoint, without one at 0" in finding.kafka
 
 
 def test_a_missing_file_is_one_reason(command: Command, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +346,9 @@ def test_partitions_are_planned_without_the_settings_of_metadata_that_cannot_be_
         (data / METADATA / broken).mkdir()
     _, fates, (summary,) = verdicts(command, data)
     assert fates == dict.fromkeys(OTHERS, "kept") | {METADATA: "metadata"}
-    assert (summary["starts"], summary["unreadable"], summary["whole"]) == (True, 0, 6)
+    # without its only segment, the metadata log has lost what no snapshot has
+    lossy = int(broken.endswith(".log"))
+    assert (summary["starts"], summary["unreadable"], summary["whole"], summary["lossy"]) == (True, 0, 6 - lossy, lossy)
 
 
 def test_high_watermarks_that_cannot_be_read_do_not_stop_a_broker_without_partitions(
@@ -306,6 +382,7 @@ def test_what_is_wrong_with_meta_properties_is_shown_as_in_the_file(command: Com
         ("version=1\nnode.id=x\n", "node.id=x"),
         ("version=2\n", "version=2"),
         ("version=1\nnode.id=1\n", "no cluster.id"),
+        ("version=0\nbroker.id=1\n", "no cluster.id"),
     ):
         properties.write_text(text)
         (finding,) = [finding for finding in cw.verify(data).findings if finding.code == "meta_properties_unreadable"]

@@ -77,6 +77,12 @@ def test_a_directory_that_may_not_be_opened_does_not_hide_the_others(
     assert list(rows) == list(whole)
     assert (rows["cities-0"]["topic"], rows["cities-0"]["partition"]) == ("cities", 0)
     assert "ermission denied" in rows["cities-0"]["error"]
+    # its files are not known, so they are not none
+    assert rows["cities-0"].keys() == {*whole["cities-0"], "error"} - {
+        *("size", "log_start_offset", "log_end_offset", "segments", "warnings"),
+    }
+    assert [rows["cities-0"][name] for name in ("files", "file_bytes", "disk_bytes", "modified")] == [None] * 4
+    assert " partitions, at least " in text[1]
     assert rows["cities-1"]["log_end_offset"] == whole["cities-1"]["log_end_offset"]
     document, everything = (json.loads(cordwood("count", data, "--json").stdout), json.loads(counted[1]))
     assert [row["path"] for row in everything["failed"]] == [str(closed)]

@@ -158,6 +158,23 @@ def test_a_value_outside_its_limits_is_an_error(
     assert isinstance(raised.value, ValueError)
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("retention_mss", "retention_ms"),
+        ("retention.ms", "retention_ms"),
+        ("Segment_Bytes", "segment_bytes"),
+        ("x", ""),
+    ],
+)
+def test_an_unknown_setting_is_an_error_with_the_nearest_name(name: str, meant: str) -> None:
+    hint = f' (did you mean "{meant}"?)' if meant else ""
+    expected = f"LogConfig() got an unexpected keyword argument {name!r}{hint}"
+    for make in (cw.LogConfig, lambda **given: dataclasses.replace(cw.LogConfig(), **given)):
+        with pytest.raises(TypeError, match=f"^{re.escape(expected)}$"):
+            make(**{name: 1})
+
+
 def test_a_minimum_lag_above_the_maximum_is_an_error() -> None:
     with pytest.raises(
         cw.ConfigError, match="min_compaction_lag_ms: expected at most max_compaction_lag_ms, which is 5"

@@ -46,6 +46,25 @@ def test_a_partition_directory_gives_that_partition_above_its_checkpointed_start
     assert min(offsets(DATA / "cities-1")) == 31
 
 
+def test_a_folder_with_the_partitions_of_one_topic_is_a_data_directory(tmp_path: Path) -> None:
+    for name in ("cities-0", "cities-1"):
+        shutil.copytree(DATA / name, tmp_path / "cities" / name)
+    shutil.copy(DATA / "log-start-offset-checkpoint", tmp_path / "cities")
+    assert got(tmp_path / "cities") == expected(CITIES)
+
+
+def test_the_path_of_a_topic_is_refused_with_the_glob_of_its_partitions(tmp_path: Path) -> None:
+    with refuses("CORDWOOD_NOT_FOUND", "found no directory", f"partitions of topic cities: load {DATA}/cities-*"):
+        source(DATA / "cities").schema()
+    with refuses("CORDWOOD_NOT_FOUND", "partitions of topic cities: load"):
+        source(DATA / "cities").reader(schema=struct("offset")).partitions()
+    # of another topic
+    shutil.copytree(DATA / "cities-0", tmp_path / "cities-of-1900-0")
+    with refuses("CORDWOOD_NOT_FOUND", "found no directory") as raised:
+        source(tmp_path / "cities").schema()
+    assert "but those" not in str(raised.value)
+
+
 def test_several_paths_of_both_kinds_are_read_together() -> None:
     other = corpus.partition("02-gzip")
     late = corpus.partition("18-leaps")

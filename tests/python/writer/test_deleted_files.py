@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Literal
 
 import commands
 import pytest
@@ -91,6 +92,47 @@ def test_the_only_copy_of_records_stays_and_is_named(tmp_path: Path) -> None:
     assert all(name in done.stdout.decode() for name in kept | covered)
     cw.LogWriter(path).close()
     assert {name: (path / name).read_bytes() for name in files(path)} == contents
+
+
+@pytest.mark.parametrize("policy", ["torn_tail", "kafka", "salvage"])
+def test_a_repair_keeps_the_only_copy_of_records_and_names_it(
+    tmp_path: Path, policy: Literal["torn_tail", "kafka", "salvage"]
+) -> None:
+    path = tmp_path / "orders-0"
+    bases = write(path)
+    kept = mark(path, bases[1], copy=False)
+    covered = mark(path, bases[0], copy=True)
+    (path / ".cordwood.clean").unlink()
+    contents = {name: (path / name).read_bytes() for name in kept}
+    done = commands.cordwood("repair", path, "--policy", policy.replace("_", "-"))
+    assert all(
+        f"{path / name}: stays, because its records may be nowhere else" in done.stdout.decode() for name in kept
+    )
+    plan = cw.repair(path, policy=policy, dry_run=False)
+    assert (named(plan.kept_files), files(path)) == (kept, kept)
+    assert {Path(action.file).name for action in plan.actions if action.kind == "remove_file"} >= covered
+    assert {name: (path / name).read_bytes() for name in kept} == contents
+    found = {Path(finding.file).name: finding.evidence for finding in cw.verify(path).findings}
+    offsets = f"it has offsets {bases[1]} to {bases[2] - 1}, not all of which are in a segment"
+    assert found[f"{bases[1]:020}.log.deleted"] == [f"{offsets}: without .deleted it is a segment again"]
+    # taken back as the advice says
+    for name in kept:
+        (path / name).rename(path / name.removesuffix(".deleted"))
+    assert [record.offset for record in cw.Log(path).records()] == list(range(6))
+    assert not cw.repair(path, policy=policy, dry_run=True).kept_files
+
+
+def test_salvage_keeps_a_deleted_segment_whose_live_records_are_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    bases = write(path)
+    kept = mark(path, bases[1], copy=True)
+    (path / ".cordwood.clean").unlink()
+    live = path / f"{bases[1]:020}.log"
+    content = bytearray(live.read_bytes())
+    content[-1] ^= 0xFF
+    live.write_bytes(content)
+    plan = cw.repair(path, policy="salvage", dry_run=False)
+    assert (named(plan.kept_files), files(path)) == (kept, kept)
 
 
 @pytest.mark.parametrize("change", ["cut", "flipped"])
