@@ -213,11 +213,19 @@ def _matches(pattern: str, path: str) -> list[tuple[str, ...]]:
     return found
 
 
+_EXCEPTIONS_OF_PYTHON = {"Io", "Interrupted"}
+"""Errors of the core that become an OSError, or what the handler of a signal raised, and have no code in Python."""
+
+
 def _error_codes() -> Iterator[str]:
     """Yield the codes of the core's errors, with their exceptions."""
     classes = dict(_matches(r'Error::(\w+) \{ \.\. \} => "(\w+Error)"', "src/python/error.rs"))
+    codes = _matches(r'Self::(\w+)(?: \{[^}]*\}|\(_\)) => "([a-z_]+)"', "src/error.rs")
+    kinds = {kind for kind, _ in codes}
+    if differing := kinds ^ (set(classes) | _EXCEPTIONS_OF_PYTHON):
+        raise PluginError(f"errors with a code but no exception, or the reverse: {', '.join(sorted(differing))}")
     rows = []
-    for kind, code in _matches(r'Self::(\w+)(?: \{[^}]*\}|\(_\)) => "([a-z_]+)"', "src/error.rs"):
+    for kind, code in codes:
         if kind in classes:
             said = (inspect.getdoc(getattr(cordwood, classes[kind])) or "").partition("\n\n")[0]
             rows.append((f"`{code}`", f"[`{classes[kind]}`][cordwood.errors.{classes[kind]}]", said))
