@@ -21,7 +21,7 @@ pub(super) struct Leftovers {
     pub(super) replaced: Vec<SegmentFile>,
     /// Files that are removed, and why.
     pub(super) removed: Vec<(String, &'static str)>,
-    /// Files that a broker takes for those of a segment, but whose names have no base offset of 20 digits.
+    /// Files that a broker takes for files of a segment, but whose names have no base offset of 20 digits.
     pub(super) foreign: Vec<String>,
 }
 

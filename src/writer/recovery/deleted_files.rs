@@ -59,7 +59,7 @@ fn is_covered(log: &Log, file: &SegmentFile, start: i64, report: &RecoveryPlan) 
     Ok(is_covered && log.offsets_of_file(file, true)?.is_some())
 }
 
-/// The offsets of a segment that the recovery leaves: those of its batches, and in a compacted log all up to its last batch.
+/// The offsets of a segment that the recovery leaves: the offsets of its batches, and in a compacted log all up to its last batch.
 fn live_runs(log: &Log, segment: &Segment, end: i64) -> Result<Vec<Range<i64>>> {
     let mut runs = runs_of_offsets(segment)?;
     if log.is_compacted()? {
