@@ -29,7 +29,6 @@ sys.path.insert(0, str(PACKAGE.parent))
 import cordwood  # noqa: E402
 import cordwood.spark  # noqa: E402
 from cordwood.cli.commands import CHECK, HEADINGS, LOOK, MEND, WRITE, Commands  # noqa: E402
-from cordwood.cli.help import QUESTIONS  # noqa: E402
 
 _DOCUMENTS = {
     "ARCHITECTURE.md": "design.md",
@@ -135,9 +134,17 @@ def _short(name: str) -> str:
     return name.removeprefix("cordwood.").removeprefix("spark.")
 
 
+def _questions() -> Iterator[str]:
+    """Yield the table of questions and commands in the README."""
+    section = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Questions and commands\n")[2]
+    rows = re.findall(r"^\|.*", section.partition("\n## ")[0], re.MULTILINE)
+    if not rows:
+        raise PluginError("README.md has no table of questions and commands")
+    yield from rows
+
+
 def _commands() -> Iterator[str]:
     """Yield the commands with their arguments and options, from the parser."""
-    yield from _table(("question", "command"), ((question, f"`{command}`") for question, command in QUESTIONS))
     for heading in (LOOK, CHECK, MEND, WRITE):
         yield f"\n## {heading}\n"
         for name in (name for name, its_heading in HEADINGS.items() if its_heading == heading):
@@ -213,11 +220,19 @@ def _matches(pattern: str, path: str) -> list[tuple[str, ...]]:
     return found
 
 
+_EXCEPTIONS_OF_PYTHON = {"Io", "Interrupted"}
+"""Errors of the core that become an OSError, or what the handler of a signal raised, and have no code in Python."""
+
+
 def _error_codes() -> Iterator[str]:
     """Yield the codes of the core's errors, with their exceptions."""
     classes = dict(_matches(r'Error::(\w+) \{ \.\. \} => "(\w+Error)"', "src/python/error.rs"))
+    codes = _matches(r'Self::(\w+)(?: \{[^}]*\}|\(_\)) => "([a-z_]+)"', "src/error.rs")
+    kinds = {kind for kind, _ in codes}
+    if differing := kinds ^ (set(classes) | _EXCEPTIONS_OF_PYTHON):
+        raise PluginError(f"errors with a code but no exception, or the reverse: {', '.join(sorted(differing))}")
     rows = []
-    for kind, code in _matches(r'Self::(\w+)(?: \{[^}]*\}|\(_\)) => "([a-z_]+)"', "src/error.rs"):
+    for kind, code in codes:
         if kind in classes:
             said = (inspect.getdoc(getattr(cordwood, classes[kind])) or "").partition("\n\n")[0]
             rows.append((f"`{code}`", f"[`{classes[kind]}`][cordwood.errors.{classes[kind]}]", said))
@@ -263,6 +278,7 @@ def _guarantee_tests() -> Iterator[str]:
 
 _PARTS = {
     "names": _names,
+    "questions": _questions,
     "commands": _commands,
     "settings": _settings,
     "spark options": _spark_options,

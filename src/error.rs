@@ -387,7 +387,7 @@ impl Error {
 
 #[cfg(feature = "inspect")]
 impl Error {
-    /// Whether it is about files that cannot be read now, such as those of another user, and not about what they contain.
+    /// Whether it is about files that cannot be read now, such as files of another user, and not about what they contain.
     pub(crate) fn is_unreadable(&self) -> bool {
         matches!(self, Self::Io { .. } | Self::LogNotFound { .. } | Self::LogChanged { .. })
     }

@@ -245,11 +245,12 @@ def run_python(rig: Rig) -> tuple[int, str]:
 
 
 def promises_text(promised: dict[str, Any]) -> str:
+    """The list. Each guarantee has an anchor, to which other documents link."""
     items = []
     for number, guarantee in enumerate(promised["guarantee"], 1):
         sentences = " ".join(promise["says"] for promise in guarantee["promises"])
         first = f"{number}. "
-        text = f"{first}**{guarantee['title']}.** {sentences}"
+        text = f'{first}<a id="guarantee-{number}"></a>**{guarantee["title"]}.** {sentences}'
         items.append(
             textwrap.fill(text, 120, subsequent_indent=" " * len(first), break_on_hyphens=False, break_long_words=False)
         )

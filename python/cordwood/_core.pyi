@@ -278,13 +278,13 @@ def _directory_fates(
     """
 
 def _other_directories(path: FilePath, others: Sequence[FilePath]) -> list[str]:
-    """Return those of some data directories that are further ones of the same broker, by their `meta.properties`."""
+    """Return which data directories belong to the same broker as *path*, by their `meta.properties`."""
 
 def _has_segments(path: FilePath) -> bool:
     """Return whether a directory has a `.log` named by 20 digits, or one with `.swap`, which Kafka would rename."""
 
 def _is_segment_file(name: str) -> bool:
-    """Return whether a file name is that of a file of a segment."""
+    """Return whether a file name is the name of a file of a segment."""
 
 def _is_topic(name: str) -> bool:
     """Return whether Kafka accepts the name of a topic."""
@@ -325,8 +325,9 @@ def _log_config_of_topic(
 ) -> tuple[dict[str, Any], dict[str, str]] | None:
     """Return the stated fields of a `LogConfig` of a partition's topic, and the source of each setting by its name.
 
-    `None` if the metadata is not there, or does not have the topic. *file*: the properties of a broker, below those of
-    the metadata, or of a topic, above them. The sources are `override`, `topic`, `broker`, `file` and `default`.
+    `None` if the metadata is not there, or does not have the topic. *file*: the properties of a broker, which the
+    metadata overrides, or of a topic, which override the metadata. The sources are `override`, `topic`, `broker`,
+    `file` and `default`.
     """
 
 def _log_config_checked(fields: dict[str, object]) -> dict[str, Any]:

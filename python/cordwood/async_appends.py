@@ -49,7 +49,7 @@ class _Flushes:
 
     @classmethod
     def of(cls, append: _Unflushed) -> "_Flushes":
-        """Return those of the running event loop and of the writer of an append."""
+        """Return the flushes of the running event loop and the append's writer."""
         loop = asyncio.get_running_loop()
         with _State.lock:
             found = _State.running.get((loop, append.writer))
@@ -141,7 +141,7 @@ def _threads() -> ThreadPoolExecutor:
 
 
 def _reset() -> None:
-    """Forget the threads of the parent of a forked process, of which one may hold the lock."""
+    """Forget the threads of the parent of a forked process: one of them may hold the lock."""
     _State.lock, _State.running, _State.threads = threading.Lock(), {}, None
 
 

@@ -220,11 +220,12 @@ class LogConfig:
         *path*: a partition directory, which need not exist. *metadata*: a data directory with `__cluster_metadata-0`,
         this partition directory, or a snapshot; by default, the data directory of the partition.
 
-        The settings are, in this order: *overrides*, under a topic's names; those of the topic; those of the broker and
-        of all brokers in the metadata; *properties*, a broker's own file, which the metadata does not contain; Kafka's
-        defaults. (Properties of a topic take precedence over the metadata, too.) Settings of a later version of Kafka
-        are ignored. A setting that none of these has counts as not given, because the broker's file may have another
-        value than Kafka's default; with the file, the default is known to be the limit of retention and the policy.
+        The settings are, in this order: *overrides*, under a topic's names; the settings of the topic; the settings of
+        the broker and of all brokers in the metadata; *properties*, a broker's own file, which the metadata does not
+        contain; Kafka's defaults. (Properties of a topic take precedence over the metadata, too.) Settings of a later
+        version of Kafka are ignored. A setting that none of these has counts as not given, because the broker's file
+        may have another value than Kafka's default; with the file, the default is known to be the limit of retention
+        and the policy.
 
         `None` if the data directory has no metadata, or the metadata has no such topic. A topic of the same name with
         another id is another topic.

@@ -22,7 +22,7 @@ _READ_OFFSETS = 4096
 _READ_BYTES = 1 << 20
 """The maximum numbers of offsets and of bytes of a log that are read at once."""
 _READ_EXPANDED_BYTES = 32 << 20
-"""The bytes of keys and values after which no more is read: those of a compressed log may be many more than its own."""
+"""The bytes of keys and values after which no more is read: a compressed log may expand to many times its size."""
 _TURN_RECORDS = 256
 """The number of records after which `async for` lets other tasks run."""
 

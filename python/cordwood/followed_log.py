@@ -57,7 +57,7 @@ class FollowedLog:
     def refresh(self) -> bool:
         """Read the directory again; return whether the log has changed.
 
-        *Errors*: those of `withdrawn` and `deleted`; `LogNotFoundError`.
+        *Errors*: as for `withdrawn` and `deleted`; `LogNotFoundError`.
         """
         log = self.log.refresh()
         return log is not self.log and self._changed_to(log)

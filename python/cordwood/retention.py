@@ -22,7 +22,7 @@ def retention_timer(writer: LogWriter, *, every: float) -> "RetentionTimer":
 
     If `cleanup.policy` has `compact`, it then calls `writer.compact()`, which does nothing unless a pass is due.
 
-    The settings are those of the writer, such as `retention.ms` and `min.cleanable.dirty.ratio`. In a Kafka data
+    The settings are the writer's, such as `retention.ms` and `min.cleanable.dirty.ratio`. In a Kafka data
     directory, each run ends with a `ConfigError` if neither the `LogConfig` nor the metadata states `retention.ms`.
     Nothing else in cordwood starts a thread that outlives a call: without a timer, retention and compaction run only
     when a program calls them.

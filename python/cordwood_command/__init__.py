@@ -1,6 +1,6 @@
 """The entry point of the command `cordwood`.
 
-It is no part of the package `cordwood`, whose import takes a while: a Ctrl-C during the import ends the command as one
+It is not part of the package `cordwood`, whose import takes a while: a Ctrl-C during the import ends the command as one
 does later, without a traceback.
 """
 

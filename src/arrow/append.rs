@@ -13,7 +13,7 @@ use crate::writer::{Appended, Appender};
 /// is no timestamp column, ms.
 ///
 /// # Errors
-/// As [`Appender::append_many`]; [`Error::Config`] if the columns are not those of records, or the stream cannot be read.
+/// As [`Appender::append_many`]; [`Error::Config`] if the columns are not columns of records, or the stream cannot be read.
 pub fn append_stream(
     appender: &Appender,
     stream: &mut impl RecordBatchReader,

@@ -12,7 +12,7 @@ use crate::record::ByteSpan;
 /// The length of a byte string up to which it is copied together with the bytes after it.
 const SHORT: usize = 32;
 
-/// Byte strings one after another, of which some may be null.
+/// Byte strings one after another, some of which may be null.
 #[derive(Debug, Default)]
 pub(super) struct ByteValues {
     bytes: Vec<u8>,

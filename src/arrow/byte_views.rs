@@ -10,8 +10,8 @@ use super::validity::Validity;
 use crate::record::ByteSpan;
 use crate::segment::SharedBytes;
 
-/// Views of byte strings, of which some may be null. Short byte strings are in their views. The others stay where they are: the
-/// buffers of the array are the bytes of the file, or those of a decompressed batch.
+/// Views of byte strings, some of which may be null. Short byte strings are in their views. The others stay where they are: the
+/// buffers of the array are the bytes of the file, or of a decompressed batch.
 #[derive(Debug, Default)]
 pub(super) struct ByteViews {
     views: ValidViews,

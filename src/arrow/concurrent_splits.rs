@@ -172,8 +172,8 @@ impl ConcurrentSplits {
         Ok(first)
     }
 
-    /// The size of a split, bytes of the log, whose columns are probably a quarter of a full record batch: those of all splits
-    /// then fit into the caches as well as the record batches of one thread.
+    /// The size of a split, bytes of the log, whose columns are probably a quarter of a full record batch: the columns of all splits then fit
+    /// into the caches as well as the record batches of one thread.
     fn split_bytes(&self, options: &ReaderOptions) -> u64 {
         if self.log_bytes == 0 {
             return MIN_SPLIT_BYTES;
@@ -239,7 +239,7 @@ struct Work<'a> {
     splits: Mutex<std::vec::IntoIter<&'a mut RunningSplit>>,
     /// The memory of all record batches that are ready.
     ready_bytes: AtomicUsize,
-    /// The memory after which no further split is read: those of batches that expand a lot would take too much.
+    /// The memory after which no further split is read: splits with batches that expand a lot would take too much.
     max_ready_bytes: usize,
     /// Whether the first split has enough record batches.
     has_first: AtomicBool,

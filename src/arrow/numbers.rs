@@ -6,7 +6,7 @@ use arrow_buffer::{ArrowNativeType, ScalarBuffer};
 use super::recycled::RecycledBuffers;
 use super::validity::{Validity, Word};
 
-/// Numbers, of which some may be null. The value of a null is 0.
+/// Numbers, some of which may be null. The value of a null is 0.
 #[derive(Debug, Default)]
 pub(super) struct Numbers<T> {
     values: Vec<T>,

@@ -99,7 +99,7 @@ impl Validity {
     }
 }
 
-/// The bits of the first rows of a word, of which there are 1 to 64.
+/// The bits of the first rows of a word: 1 to 64 rows.
 #[inline]
 fn first(rows: usize) -> u64 {
     u64::MAX >> (WORD - rows)

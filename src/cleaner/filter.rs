@@ -109,7 +109,7 @@ impl Filter<'_> {
 }
 
 impl Decision {
-    /// What remains of a batch of which nothing does; `None` if its records have to be read.
+    /// What remains of a batch if no record does; `None` if its records have to be read.
     pub(super) fn of_removed(self, header: &BatchHeader) -> Option<Remains> {
         let records_before = header.count.map_or(0, |count| u64::try_from(count).unwrap_or(0));
         (self.removes_all && !self.keeps_empty).then(|| Remains { records_before, ..Remains::default() })

@@ -16,9 +16,9 @@ use crate::state::producers::{EndedTransaction, ProducerStates};
 #[derive(Debug, Default)]
 pub(super) struct History {
     /// The aborted transactions, in the order of their markers. Also those below the log start offset, which Kafka leaves out: if it
-    /// keeps their records in the first segment, and removes the marker, they look like those of an open transaction.
+    /// keeps their records in the first segment, and removes the marker, they look like the records of an open transaction.
     pub(super) aborted: Vec<AbortedTransaction>,
-    /// The producers as of the end of the log.
+    /// The producers at the end of the log.
     pub(super) producers: ProducerStates,
     /// The number of records of the dirty segments, or more.
     pub(super) dirty_records: u64,

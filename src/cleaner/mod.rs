@@ -43,10 +43,10 @@ use crate::writer::{Cleanable, LogWriter, WriterOptions};
 pub struct CompactionOptions {
     /// The present time, ms since the epoch; `None`: the clock's.
     pub now: Option<i64>,
-    /// The memory for the keys of a pass, bytes: 24 for each, of which nine tenths are used. The dirty offsets take a bit each beside
+    /// The memory for the keys of a pass, bytes: 24 for each key; nine tenths of it are used. The dirty offsets take a bit each beside
     /// it, up to 1/32. Kafka: `log.cleaner.dedupe.buffer.size`.
     pub dedupe_buffer_bytes: usize,
-    /// The number of threads that decompress and compress batches, of which the calling one is the first: with 0 and 1 there is no
+    /// The number of threads that decompress and compress batches; the calling one is the first: with 0 and 1 there is no
     /// other, and there are at most 256. The result does not depend on it. Each of several threads keeps the batches on which it works,
     /// up to some MiB of compressed bytes and what remains of them, and one of them decompressed.
     pub threads: usize,
@@ -134,7 +134,7 @@ pub struct CompactedSegment {
 /// Returns what [`LogWriter::compact`] would do, and changes nothing: the batches are rebuilt, and not written. Producers whose last
 /// batch is older than a day count as expired.
 ///
-/// *Cost*: as of [`LogWriter::compact`], without the writing.
+/// *Cost*: as for [`LogWriter::compact`], without the writing.
 ///
 /// # Errors
 /// [`Error::Config`] if the policy is not `compact`, or the memory is too small; [`Error::Corrupt`] if the log is damaged;
@@ -167,12 +167,12 @@ pub fn plan_compaction(log: &Log, config: &LogConfig, options: &CompactionOption
 }
 
 impl LogWriter {
-    /// Removes the records of which a later record has the key, and tombstones and transaction markers that are no longer needed, from
+    /// Removes the records whose key a later record has, and tombstones and transaction markers that are no longer needed, from
     /// the segments before the active one, in one pass, if one is due. Segments that become small are merged. Offsets do not change.
     /// Readers that are open keep the old segments.
     ///
     /// A pass is due if the part of the log that was not cleaned before is larger than `min.cleanable.dirty.ratio`, or older than
-    /// `max.compaction.lag.ms`. Records that are younger than `min.compaction.lag.ms` and those of open transactions are left out. Records
+    /// `max.compaction.lag.ms`. Records that are younger than `min.compaction.lag.ms` and records of open transactions are left out. Records
     /// without a key are removed. A segment with offsets more than 2^31 - 1 above its base offset is split first.
     ///
     /// *Cost*: reads the log once, then again up to the end of the pass; writes what remains; needs disk space for the largest new

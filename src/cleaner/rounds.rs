@@ -78,7 +78,7 @@ where
     O: Send,
     R: Send,
 {
-    /// For a number of threads, of which the calling one is the first.
+    /// For a number of threads; the calling one is the first.
     pub(super) fn new(threads: usize) -> Self {
         let chunk = || Chunk {
             bytes: Vec::new(),

@@ -120,7 +120,7 @@ pub struct LogConfig {
     pub min_cleanable_dirty_ratio: f64,
     /// What happens to old records; default `delete`.
     pub cleanup_policy: CleanupPolicy,
-    /// The settings that are known to be those of this log although they equal Kafka's defaults; default none. Properties and a
+    /// The settings that are known to hold for this log although they equal Kafka's defaults; default none. Properties and a
     /// topic's metadata set them. Retention refuses a policy or a limit that nobody has stated where it may be wrong:
     /// [`retention::plan`](crate::log::retention::plan). [`LogConfig::states`] also counts values that are not the defaults.
     pub stated: StatedSettings,

@@ -99,8 +99,8 @@ impl LogConfig {
         self.checked()
     }
 
-    /// The settings of a topic from the metadata of its cluster: `broker` has those of the broker, under a broker's names;
-    /// `topic` those of the topic, of which unknown ones are left out: they are of a later version; `overrides` take precedence.
+    /// The settings of a topic from the metadata of its cluster: `broker` has the broker's settings, under a broker's names; `topic` has the
+    /// topic's, without unknown ones, which belong to a later version; `overrides` take precedence.
     ///
     /// # Errors
     /// As [`LogConfig::from_properties`].

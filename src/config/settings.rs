@@ -47,7 +47,7 @@ pub struct Synonym {
     pub name: &'static str,
     /// The number of the setting's units in one unit of the synonym: 3,600,000 for hours.
     pub factor: i64,
-    /// The values that the broker allows in the file, if they differ from those of the setting.
+    /// The values that the broker allows in the file, if they differ from the values of the setting.
     pub allowed: Option<Allowed>,
 }
 

@@ -14,7 +14,7 @@ impl StatedSettings {
     /// All of them: also a value that equals Kafka's default is that of the log.
     pub const ALL: Self = Self(u32::MAX >> (u32::BITS as usize - COUNT));
 
-    /// The settings of these names: those of topics, such as `retention.ms`. Unknown names are left out.
+    /// The settings of these names, which are names of topics' settings, such as `retention.ms`. Unknown names are left out.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut stated = Self::default();
         names.into_iter().for_each(|name| stated.add(name));

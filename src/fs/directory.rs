@@ -40,7 +40,7 @@ impl Directory {
     /// fails; that is called with the parent directory and the name. The path is resolved: it has no symbolic links.
     ///
     /// # Errors
-    /// As [`Directory::open`]; those of `check_name`.
+    /// As [`Directory::open`]; the errors of `check_name`.
     pub fn open_or_create(
         path: &Path,
         advice: &'static str,

@@ -114,7 +114,7 @@ pub(super) enum Place {
     Before,
     /// The last slot.
     Last,
-    /// One of [`GROUP`] slots, of which this is the first: see [`last_of_group`].
+    /// One of [`GROUP`] slots; this is the first: see [`last_of_group`].
     Group(u64),
 }
 
@@ -139,7 +139,7 @@ impl Model {
     }
 
     /// The largest slot of an offset index whose key is at or below `target`, by vector instructions; `None` if [`Model::place`] must
-    /// find it. `slots`: those of the file.
+    /// find it. `slots`: the slots of the file.
     #[inline]
     pub(super) fn last_slot<'a>(
         &self,

@@ -39,7 +39,7 @@ impl Search {
     /// Reads the same slots in the same order as Kafka: a target *equal* to the key of `hot` is searched on the cold side,
     /// which includes `hot`. Without a warm section, all slots are cold.
     ///
-    /// Errors: those of `key`, which is called only for slots below `entries`. If the keys are not sorted, the result is an
+    /// Errors: from `key`, which is called only for slots below `entries`. If the keys are not sorted, the result is an
     /// arbitrary slot, as in Kafka. Source: `AbstractIndex.indexSlotRangeFor`, `largestLowerBoundSlotFor`.
     #[inline]
     pub(crate) fn lower_bound<E>(

@@ -83,7 +83,7 @@ impl Columns {
         self.push(validity, data, offsets, length);
         let is_struct = matches!(values.data_type(), DataType::Struct(_));
         for child in values.child_data() {
-            // the rows of a struct are those of its children; the offsets of a list refer to all values of its child
+            // the rows of a struct are its children's rows; the offsets of a list refer to all values of its child
             if is_struct { self.add(&child.slice(offset, length))? } else { self.add(child)? }
         }
         Ok(())
@@ -98,7 +98,7 @@ impl Columns {
         }
     }
 
-    /// The address of bits, of which the first is the lowest of a byte.
+    /// The address of bits; the first is the lowest bit of a byte.
     fn bits(&mut self, bits: &BooleanBuffer) -> i64 {
         if bits.offset().is_multiple_of(8) {
             return address(bits.inner(), bits.offset() / 8);

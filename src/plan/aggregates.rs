@@ -126,7 +126,7 @@ impl Aggregated {
 
     fn add_rows(&mut self, offsets: &[i64], timestamps: &[i64]) {
         self.rows += i64::try_from(offsets.len()).unwrap_or(i64::MAX);
-        // those of a batch with records out of place may be above those of the next batch
+        // the offsets of a batch with records out of place may be above those of the next batch
         if let (Some(least), Some(most)) = (offsets.iter().min(), offsets.iter().max()) {
             extend(&mut self.offsets, *least, *most);
         }

@@ -70,7 +70,7 @@ impl Context {
     ///
     /// # Errors
     /// [`Code::OffsetOutOfRange`] for an offset outside the log (with `failOnDataLoss=false` it is clipped, with a warning);
-    /// [`Code::TimeNotFound`]; those of opening a log.
+    /// [`Code::TimeNotFound`]; the errors of opening a log.
     pub(crate) fn bounds_of(
         &mut self,
         directory: &PartitionDirectory,

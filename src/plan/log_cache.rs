@@ -66,7 +66,7 @@ impl LogCache {
     /// Of each log, so that all of them together stay below the usual limit of 1,024 open files.
     const MAX_OPEN_FILES: usize = 12;
 
-    /// An empty cache. Logs are opened with these options, but for those of [`LogAccess`] and `max_open_files`.
+    /// An empty cache. Logs are opened with these options, except for `max_open_files` and what [`LogAccess`] decides.
     pub fn new(options: LogOptions) -> Self {
         let options = LogOptions { max_open_files: Self::MAX_OPEN_FILES, ..options };
         Self { options, of_process: ArcSwap::from_pointee(OfProcess::new()), opened: AtomicU64::new(0) }

@@ -45,7 +45,7 @@ pub struct Estimate {
 }
 
 impl Query {
-    /// A query of all rows, with the columns of a schema (the JSON of Spark's `StructType`); `None`: those of the options.
+    /// A query of all rows, with the columns of a schema (the JSON of Spark's `StructType`); `None`: the columns of the options.
     ///
     /// # Errors
     /// [`Code::BadOption`] for a schema that does not fit the options.
@@ -162,7 +162,7 @@ impl Context {
     /// Checks the options together with the paths, as when a table is loaded.
     ///
     /// # Errors
-    /// As [`Context::plan`], apart from those of opening a log.
+    /// As [`Context::plan`], apart from the errors of opening a log.
     pub fn check(&mut self, options: &SourceOptions) -> Result<()> {
         // warnings about skipped directories come from the plan of the query
         let chosen = find_partitions(options, &mut Vec::new())?;
@@ -175,7 +175,7 @@ impl Context {
     /// Plans a batch query from the current logs: the ranges of the partitions, in order, and the tasks.
     ///
     /// # Errors
-    /// [`Code::NotFound`], [`Code::BadOption`], [`Code::OffsetOutOfRange`], [`Code::TimeNotFound`], [`Code::SegmentGone`], and those of
+    /// [`Code::NotFound`], [`Code::BadOption`], [`Code::OffsetOutOfRange`], [`Code::TimeNotFound`], [`Code::SegmentGone`], and the errors of
     /// opening a log.
     pub fn plan(&mut self, query: &Query) -> Result<(Vec<Bounds>, Vec<Task>)> {
         let Query { options, restriction, .. } = query;
@@ -227,7 +227,7 @@ impl Context {
         offsets_in_gaps(&log, offsets).map_err(|error| PlanError::of(error).in_log(&piece.directory))
     }
 
-    /// The ranges of a batch query without tasks. Their ends are those of the rows: with `read_committed` at most the last stable
+    /// The ranges of a batch query without tasks. They end where the rows end: with `read_committed` at most the last stable
     /// offset.
     ///
     /// # Errors

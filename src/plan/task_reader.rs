@@ -56,7 +56,7 @@ impl TaskReader {
         };
         Self {
             context,
-            // with aggregates, rows are those of the aggregates
+            // with aggregates, rows are rows of the aggregates
             limit: query.limit.filter(|_| query.aggregates.is_none()),
             query,
             parts,

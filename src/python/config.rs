@@ -24,7 +24,7 @@ pub(super) struct TopicConfig {
     pub(super) config: LogConfig,
     /// Whether some are the topic's.
     pub(super) has_topics: bool,
-    /// Why those of the topic are not known.
+    /// Why the topic's settings are not known.
     damage: Option<PyErr>,
 }
 

@@ -88,7 +88,7 @@ pub(super) fn log_warnings(py: Python<'_>) -> PyResult<()> {
 /// Writes a warning of a call that has not ended. The call must hold none of the log's locks.
 ///
 /// # Errors
-/// [`Error::Interrupted`] for an exception as of [`unless_exception`].
+/// [`Error::Interrupted`] for an exception, as in [`unless_exception`].
 pub(super) fn warn_at_once(warning: &str) -> Result<()> {
     (WARNINGS.0)(warning);
     let written = Python::try_attach(log_warnings).unwrap_or(Ok(()));

@@ -1,4 +1,4 @@
-//! The extension module `cordwood._core`, a crate above the core. Its modules name those of the core as modules of the core do.
+//! The extension module `cordwood._core`, a crate above the core. Its modules name modules of the core as the core itself does.
 
 use cordwood::{
     arrow, cleaner, config, dir, error, fs, index, inspect, log, plan, record, segment, state, text, types,

@@ -180,7 +180,7 @@ fn column<'py>(arrow: &Bound<'py, PyModule>, given: &Bound<'py, PyAny>) -> PyRes
     arrow.call_method1(make, (given,))
 }
 
-/// Whether the items are Python objects, of which pyarrow infers the type.
+/// Whether the items are Python objects, whose type pyarrow infers.
 fn has_objects(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     match given.getattr_opt("dtype")? {
         // a dtype of NumPy or pandas; those of Polars have no kind

@@ -39,7 +39,7 @@ pub(super) enum State {
     Failed(String),
 }
 
-/// A writer, for its object in Python and for those of its producers and transactions.
+/// A writer, for its object in Python and for the objects of its producers and transactions.
 #[derive(Debug)]
 pub(super) struct Handle {
     /// Without a lock: in a forked child the thread that held it may not exist.

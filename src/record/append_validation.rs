@@ -222,7 +222,7 @@ impl Validation {
 /// The undefined attribute bits.
 const RESERVED: i16 = !0x7f;
 
-/// The batch at the start of `bytes`, after all checks except those of its records.
+/// The batch at the start of `bytes`, after all checks except the checks of its records.
 fn read_batch(bytes: &[u8], origin: Origin) -> std::result::Result<(BatchHeader, &[u8]), Malformed> {
     let partial = || Malformed::new("whole batches", format!("{} bytes of one", bytes.len()));
     // checked first: batches of another magic have other fields

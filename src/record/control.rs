@@ -75,7 +75,7 @@ impl EndMarker {
 }
 
 impl EndMarker {
-    /// Adds the marker to a batch, of which it is the only record.
+    /// Adds the marker to a batch, as its only record.
     ///
     /// # Errors
     /// Those of [`BatchBuilder::append`].

@@ -33,7 +33,7 @@ impl Running {
     }
 }
 
-/// Computes checksums of parts of a stream from those of its beginnings, in a time that does not depend on the size of the part.
+/// Computes checksums of parts of a stream from checksums of its beginnings, in a time that does not depend on the size of the part.
 #[cfg(feature = "inspect")]
 pub(crate) struct PartChecksums {
     /// For each power of two of bytes: the checksums after as many zeros, by the value of each byte of the checksum before.

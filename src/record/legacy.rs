@@ -129,7 +129,7 @@ pub(super) fn record(
     at: usize,
 ) -> Result<Option<(RecordSpan, usize)>, Malformed> {
     let Some(entry) = entry(payload, at)? else { return Ok(None) };
-    // an entry has the timestamp of its own format, also in a wrapper of v0; only those of v1 take the wrapper's
+    // an entry has the timestamp of its own format, also in a wrapper of v0; only entries of v1 take the wrapper's
     let is_stamped = entry.magic == 1 && header.timestamp_type() == TimestampType::LogAppendTime;
     let timestamp = if is_stamped { header.max_timestamp } else { entry.timestamp };
     let record = RecordSpan {

@@ -1,4 +1,4 @@
-//! Batches of which compaction removes records. Kafka: `MemoryRecords.filterTo`, `buildRetainedRecordsInto`.
+//! Batches from which compaction removes records. Kafka: `MemoryRecords.filterTo`, `buildRetainedRecordsInto`.
 
 use super::attributes::{APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL};
 use super::builder::{as_i64, size_of_sized, write_header, write_sized};
@@ -13,7 +13,7 @@ pub(crate) struct BatchRewriter {
 }
 
 impl BatchRewriter {
-    /// Appends to `out` a batch of `records`, which are some of those of the batch with `header`, at least one. It has the same offsets,
+    /// Appends to `out` a batch of `records`, which are some records of the batch with `header`, at least one. It has the same offsets,
     /// sequences, producer, epoch and codec (at its default level); the base and the last offset, and so the last sequence, remain even
     /// if the records there do not. A batch of an old format becomes one of magic 2, with the offsets of its records.
     /// `delete_horizon`: ms since the epoch, if the new batch has one.
@@ -86,7 +86,7 @@ pub(crate) fn write_empty_batch(header: &BatchHeader, out: &mut Vec<u8>) -> Resu
     complete(empty, start, out)
 }
 
-/// The timestamp type and the flags; those of an old format have other meanings.
+/// The timestamp type and the flags; in an old format the flags have other meanings.
 fn kept_attributes(header: &BatchHeader) -> i16 {
     let mask = match header.magic {
         0 => 0,

@@ -113,7 +113,7 @@ impl CleanMarker {
         Ok(None)
     }
 
-    /// Whether the names and sizes of the segment files are those of the close.
+    /// Whether the names and sizes of the segment files are the same as at the close.
     pub(crate) fn matches_files(&self, directory: &Directory) -> Result<bool> {
         Ok(*self == Self::of(directory, self.log_end_offset)?)
     }

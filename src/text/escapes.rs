@@ -81,7 +81,7 @@ pub(super) fn is_unsafe(character: char) -> bool {
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The bytes with which these ASCII characters begin, and if `with_unsafe` those of [`is_unsafe`].
+/// The bytes with which these ASCII characters begin, and if `with_unsafe` the first bytes of the characters of [`is_unsafe`].
 pub(super) const fn marks(characters: &[u8], with_unsafe: bool) -> [bool; 256] {
     let mut marks = [false; 256];
     let mut byte = 0;

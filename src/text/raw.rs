@@ -48,7 +48,7 @@ impl Cells for RawOnTerminal {
     }
 }
 
-/// The characters of a line on a terminal: those of a cell, but for its quotes.
+/// The characters of a line on a terminal: as in a cell, except for its quotes.
 struct TerminalLines;
 
 impl Escapes for TerminalLines {

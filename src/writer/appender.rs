@@ -326,8 +326,8 @@ impl Partition {
         }
     }
 
-    /// The sequence of a producer's next record. Those of a transaction begin at 0 in a new epoch, as in Kafka; those of a producer
-    /// run on, so that they count its records.
+    /// The sequence of a producer's next record. The sequences of a transaction begin at 0 in a new epoch, as in Kafka; a producer's continue,
+    /// so that they count its records.
     pub(super) fn next_sequence(&self, producing: Producing<'_>) -> i32 {
         let (Producing::Idempotent(holder) | Producing::Transactional(holder)) = producing;
         let entry = self.producers.get(holder.producer_id);

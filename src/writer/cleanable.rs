@@ -32,7 +32,7 @@ impl LogWriter {
     pub(crate) fn cleanable(&mut self, now: Option<i64>) -> Result<Cleanable> {
         let shared = std::sync::Arc::clone(&self.shared);
         let partition = shared.enter()?;
-        // under the lock: the log as of the last stable offset
+        // under the lock: the log up to the last stable offset
         let log = self.open_reader()?;
         Ok(Cleanable {
             log,
@@ -65,7 +65,7 @@ impl LogWriter {
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the segment is damaged, and [`Error::Io`](crate::Error::Io) if the disk has no space
-    /// for a second copy of it, with the segment unchanged; as of any change.
+    /// for a second copy of it, with the segment unchanged; the errors of any change.
     ///
     /// *Source*: `Cleaner.cleanSegments`; `UnifiedLog.splitOverflowedSegment`.
     pub(crate) fn split_overflowed(

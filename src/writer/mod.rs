@@ -187,7 +187,7 @@ impl LogWriter {
         Ok(Self::plan_opening(path, options)?.0)
     }
 
-    /// The same, and the producers with an open transaction as of the opening, by its first offset: also those whose records were all
+    /// The same, and the producers that had an open transaction at the opening, by its first offset: also producers whose records were all
     /// deleted from the log start, which readers do not know.
     #[doc(hidden)]
     pub fn plan_opening(

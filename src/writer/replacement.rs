@@ -23,8 +23,8 @@ pub(crate) fn remove(directory: &Directory, base_offset: i64) -> Result<()> {
     FILES.into_iter().try_for_each(|kind| directory.remove(&name(base_offset, kind, Stage::Cleaned)))
 }
 
-/// Replaces segments. `new`: the base offsets of the new ones, ascending, of which one at least has a batch; `replaced`: those of the
-/// existing ones, ascending.
+/// Replaces segments. `new`: the base offsets of the new ones, ascending; at least one has a batch. `replaced`: the base offsets of the existing
+/// ones, ascending.
 ///
 /// There is no other `.cleaned` file ([`remove_cleaned`]): with one at a lower base offset, the new segments would not count as
 /// committed.

@@ -27,7 +27,7 @@ impl Sessions {
         self.by_id.get(&producer_id).is_some_and(|session| session.handle.strong_count() > 0)
     }
 
-    /// The producers of which a handle is in use.
+    /// The producers that have a handle in use.
     pub(super) fn in_use(&self) -> HashSet<i64> {
         self.by_id.keys().copied().filter(|producer_id| self.is_in_use(*producer_id)).collect()
     }

@@ -33,7 +33,7 @@ pub(super) fn fill(directory: &Directory) {
         Ok(Some(file)) => file.size.saturating_sub(4096).min(MAX_BYTES),
         _ => 0,
     };
-    // a change replaces these as a whole; those of a data directory have a line for each partition
+    // a change replaces these as a whole; checkpoints of a data directory have a line for each partition
     let of_data_directory = [RECOVERY_POINTS, LOG_START_OFFSETS, CLEANED_OFFSETS];
     let replaced = of_data_directory.map(|name| more(&format!("../{name}"))).into_iter().sum::<u64>()
         + more(LEADER_EPOCH_CHECKPOINT)

@@ -116,7 +116,7 @@ impl Appender {
     /// A producer of another writer, such as a Kafka client, keeps its epoch.
     ///
     /// # Errors
-    /// [`Error::Config`] if the producer has no open transaction; those of an append.
+    /// [`Error::Config`] if the producer has no open transaction; the errors of an append.
     ///
     /// *Source*: `kafka-transactions.sh abort`.
     pub fn abort_transaction(&self, producer_id: i64) -> Result<Appended> {

@@ -77,7 +77,7 @@ impl Partition {
         Ok(true)
     }
 
-    /// The producers as of an offset of the log, to which it is truncated.
+    /// The producers at an offset of the log, to which it is truncated.
     fn producers_as_of(&self, log: &Log, offset: i64) -> Result<ProducerPlan> {
         // one that begins there remains, without batches
         let kept = log.segments().iter().take_while(|segment| segment.base_offset() <= offset);
@@ -201,7 +201,7 @@ impl Partition {
         Ok(true)
     }
 
-    /// The named producers as of `offset`, the new log start offset: all batches of a producer from there on may be truncated later.
+    /// The named producers at `offset`, the new log start offset: all batches of a producer from there on may be truncated later.
     fn named_producers_as_of(&self, offset: i64) -> Result<Vec<ProducerEntry>> {
         let mut named = self.producers.named_below(offset);
         if self.producers.has_named_from(offset) {

@@ -13,7 +13,7 @@ class _Unflushed:
         """Whether the append is acknowledged only by a flush that has not happened yet."""
     @property
     def writer(self) -> int:
-        """A number that this append shares with those of the same writer, and with no others while it exists."""
+        """A number that all appends of the same writer share, and no others while the writer exists."""
     @property
     def order(self) -> tuple[int, int]:
         """The order in which appends of a writer become durable: after `wait()` of one, none below it has to wait."""

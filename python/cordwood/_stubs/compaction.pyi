@@ -89,11 +89,11 @@ def plan_compaction(
 ) -> Compaction:
     """Return what `LogWriter.compact` would do to a log with these settings. Nothing is changed.
 
-    The arguments are those of `LogWriter.compact`. *config*: by default as that of `LogWriter`, but `cleanup.policy`
-    must be given. Batches are rebuilt, and not written, so the sizes are those that the log would have. Producers whose
-    last batch is older than a day count as expired.
+    The arguments are as for `LogWriter.compact`. *config*: by default as for `LogWriter`, but `cleanup.policy` must be
+    given. Batches are rebuilt, and not written, so the sizes are the ones that the log would have. Producers whose last
+    batch is older than a day count as expired.
 
-    *Errors*: those of `LogWriter.compact`; `RecordTooLargeError` if that splits a segment first.
+    *Errors*: as for `LogWriter.compact`; `RecordTooLargeError` if that splits a segment first.
     *Source*: Kafka `LogCleanerManager.grabFilthiestCompactedLog`.
 
     >>> log = cw.Log("tests/golden/12-compacted/profiles-0")

@@ -88,17 +88,18 @@ def copy(
     Batches are copied as they are: bytes, offsets, timestamps, leader epochs, producer ids, transactions, compression.
     Whole segments keep their names. Indexes, producer snapshots, leader epochs, topic id and log start offset are
     copied or made, so that Kafka opens the copy without recovery; that the cleaner had cleaned the source is noted in
-    the copy, where missing offsets are no gap then. With a whole metadata log of a cluster also its
+    the copy, where missing offsets then are not a gap. With a whole metadata log of a cluster also its
     snapshots and `quorum-state`. The checksum of each batch is verified, and what was written is read back from the
     disk and compared. Positions (`Log.position`) are not copied: they say what has been done with the source.
 
-    The source may be in use. The copy of a partition is as of the moment when this call opened it: what is appended
-    later is not in it, and any other change is a `LogChangedError`. After it, call again: what was copied is used.
+    The source may be in use. The copy of a partition has the state in which this call opened the partition: what is
+    appended later is not in it, and any other change is a `LogChangedError`. After that error, call again: what was
+    copied is used.
 
     A copy that was interrupted is not a log: `LogWriter` does not open it, and readers and Kafka find no segment in it
-    before the last step, which renames its complete files. The same call continues it; with another range, which a
-    relative time such as `"-2h"` is at each call, it is a `ConfigError`. If the copy is complete, the call compares it
-    with the source and changes nothing.
+    before the last step, which renames its complete files. The same call continues it; with another range it is a
+    `ConfigError`. A relative time such as `"-2h"` is another range at each call. If the copy is complete, the call
+    compares it with the source and changes nothing.
 
     `source` is a partition directory or a data directory; nothing in it is changed. `destination` does not exist or is
     empty; its parent exists. Without `start_offset` (inclusive) all segments are copied, with the records below the log
@@ -111,12 +112,12 @@ def copy(
 
     With `hard_links=True` sealed segments that are copied whole become hard links to the files of the source, where the
     file system allows it; the last segment of the copy does not, because a writer appends to it. That saves time and
-    space but is no backup: a truncation changes a file in place, and so does a broker that recovers a log, and both
+    space but is not a backup: a truncation changes a file in place, and so does a broker that recovers a log, and both
     directories have the change.
 
-    `topics`: names or globs; only these topics of a data directory. Its checkpoints have the lines of the partitions,
-    and each partition is as of its own moment. `progress` is called for each MiB and at the end, with the bytes read so
-    far and the bytes of the segments to copy.
+    `topics`: names or globs; only these topics of a data directory. Its checkpoints have the lines of the partitions.
+    Each partition is copied in the state in which it was opened. `progress` is called for each MiB and at the end, with
+    the bytes read so far and the bytes of the segments to copy.
 
     `max_batch_bytes` as in `Log`.
 

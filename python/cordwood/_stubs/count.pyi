@@ -13,7 +13,7 @@ from cordwood.errors import CordwoodError
 class _Counter:
     """Counts the records of logs in groups: by `partition`, `topic`, `key`, and one of `minute`, `hour` and `day`.
 
-    The periods are those of *zone*, or of UTC. The other arguments are those of `_scan_logs` that select records.
+    The periods are in the time zone *zone*, or UTC. The other arguments select records, as for `_scan_logs`.
     """
 
     def __new__(

@@ -16,7 +16,7 @@ def diff(
     """Compare two replicas of a partition, and find the first difference. Nothing is changed.
 
     `start_offset` (inclusive) and `end_offset` (exclusive) limit the comparison; by default all offsets that both have
-    are compared. Offsets that only one replica has at its start (retention) or end (lag) are no difference.
+    are compared. Offsets that only one replica has at its start (retention) or end (lag) do not count as a difference.
 
     Batches with the same bytes are not decoded. Others are compared record by record: the same records in other
     batches, or with another codec, leader epoch, producer or header, are the same, and `other_form` says where that

@@ -96,8 +96,8 @@ class LogDir:
 
         *topics*: names, or patterns with `*`, `?` and `[…]`, as in `fnmatch.fnmatchcase`. The order is by topic, then
         by partition. *partitions*: only those with these numbers. By default the columns `topic` and `partition` come
-        before those of `Log.scan`. The offsets and *last* apply to each partition separately, *limit* to all of them
-        together. A partition without a segment that Kafka has just created has no rows.
+        before the columns of `Log.scan`. The offsets and *last* apply to each partition separately, *limit* to all of
+        them together. A partition without a segment that Kafka has just created has no rows.
 
         *Errors*: `ConfigError` for a topic that is not here, a pattern that matches none, and a number that no
         partition of the topics has. Errors of opening and reading a log are raised while reading.
@@ -117,7 +117,7 @@ class LogDir:
     def get(self, key: str, default: _T) -> Log | _T:
         """Open the partition with this directory name; return *default* if there is none.
 
-        *Errors*: those of `directory[name]`, but for the `KeyError`.
+        *Errors*: as for `directory[name]`, except the `KeyError`.
         """
     def keys(self) -> KeysView[str]:
         """Return a view of the names of the partition directories."""

@@ -51,7 +51,7 @@ class Dump:
         timestamp_type codec crc is_valid is_transactional is_control`; what old formats do not have is null. With it,
         or with what implies it, there is a row for each record: `file batch_position offset timestamp key_size
         value_size sequence timestamp_type control key payload crc is_valid header_keys`; the texts of `key` and
-        `payload` are null unless they are printed, `crc` and `is_valid` are those of a message of an old format.
+        `payload` are null unless they are printed, `crc` and `is_valid` belong to a message of an old format.
         Numbers are as stored; timestamps are in milliseconds, -1 if there is none.
 
         The ranges are half-open and select records, or the batches that overlap with the offsets and whose
@@ -102,10 +102,10 @@ def dump(
     """Return the contents of files as text, byte for byte as `kafka-dump-log` of Kafka 4.3 prints it.
 
     *files*: `.log`, `.index`, `.timeindex`, `.txnindex`, `.snapshot` and `.checkpoint` (a snapshot of the metadata
-    log), in any state of damage. A directory stands for its files in name order, and then for those of the partitions
-    in it. An index is compared with the `.log` beside it.
+    log), in any state of damage. A directory stands for its files in name order, and then for the files of the
+    partitions in it. An index is compared with the `.log` beside it.
 
-    The options are those of `kafka-dump-log`. *deep_iteration*: a line for each record. *print_data_log*: keys and
+    The options are as for `kafka-dump-log`. *deep_iteration*: a line for each record. *print_data_log*: keys and
     values; the decoders imply it, and it implies *deep_iteration*. *index_sanity_check*: only the check that a broker
     does when it opens an index. *verify_index_only*: entries are compared, but not printed. *max_message_size*: bytes
     within which the batch of an index entry must end. *max_bytes*: bytes of a `.log` that are read.

@@ -68,7 +68,7 @@ class OffsetIndex:
         """The absolute path of the file."""
     @property
     def base_offset(self) -> int:
-        """The base offset of the segment. The offsets in the file are relative to it; those of entries are absolute."""
+        """The base offset of the segment. Offsets in the file are relative to it; offsets of entries are absolute."""
     @property
     def entry_size(self) -> int:
         """The size of an entry in bytes: 8."""
@@ -158,7 +158,7 @@ class TimeIndex:
         """The absolute path of the file."""
     @property
     def base_offset(self) -> int:
-        """The base offset of the segment. The offsets in the file are relative to it; those of entries are absolute."""
+        """The base offset of the segment. Offsets in the file are relative to it; offsets of entries are absolute."""
     @property
     def entry_size(self) -> int:
         """The size of an entry in bytes: 12."""

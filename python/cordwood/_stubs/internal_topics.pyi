@@ -164,11 +164,11 @@ def open_transactions(
 
 @final
 class ClusterMetadata:
-    """The metadata of a cluster as of an offset of its log; returned by `metadata`."""
+    """The metadata of a cluster at an offset of its log; returned by `metadata`."""
 
     @property
     def offset(self) -> int:
-        """The end, exclusive: every record below it is applied, except those of `errors`."""
+        """The end, exclusive: every record below it is applied, except the records in `errors`."""
     @property
     def snapshot(self) -> str | None:
         """The snapshot from which the replay began; `None` if it began with the log."""

@@ -80,7 +80,7 @@ class KafkaLoad:
         """The offsets that the log no longer has, ascending."""
     @property
     def bytes_cut(self) -> int:
-        """The bytes that are cut off `.log` files, with those of the segments that are removed because of that."""
+        """The bytes that are cut off `.log` files, with the bytes of the segments that are removed because of that."""
     @property
     def warnings(self) -> list[LoadWarning]:
         """Damage that the broker accepts without a word."""

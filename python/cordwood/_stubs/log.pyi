@@ -322,7 +322,7 @@ class Log:
         offset, `"null"` makes the key or value null, and `"replace"` puts U+FFFD in place of each invalid sequence, as
         `bytes.decode(errors="replace")` does. With `"binary_view"` and `"string_view"` no byte of a key or value
         is copied: the buffers of the column are the blocks that were read from the file, or the decompressed batches.
-        A column keeps them in memory, also those of which it uses few rows. With `io="mmap"` they are the mapped
+        A column keeps them in memory, even if it uses only few rows of them. With `io="mmap"` they are the mapped
         files, which must not be shortened while the column is used.
 
         *latest*: only the last record of each key in the range, as after a compaction of everything; records without a
@@ -445,9 +445,9 @@ class Log:
     ) -> Follow:
         """Read records in order, and wait for new ones: for `for`, and for `async for` without a thread.
 
-        *start_offset*: from the log start offset to the log end offset, as of this call; `None`: from the start of the
-        log. *timeout*: seconds without a new record after which the iteration ends; with 0 it ends at the end of the
-        log; `None`: never. With *isolation_level* `"read_committed"` it waits at the last stable offset.
+        *start_offset*: from the log start offset to the log end offset, as they are at this call; `None`: from the
+        start of the log. *timeout*: seconds without a new record after which the iteration ends; with 0 it ends at the
+        end of the log; `None`: never. With *isolation_level* `"read_committed"` it waits at the last stable offset.
 
         It continues across rolls, after the writer was closed, killed or opened again, and while retention deletes
         records that it has read. Writers in this process and in others wake it by inotify; where there is none, it
@@ -457,7 +457,7 @@ class Log:
         those may be returned before the error of a truncation that removed them.
 
         *Cost*: each look at a changed log lists the directory. With `"read_committed"` it also reads the headers of the
-        batches that were added since the look before; the first look reads those of all batches.
+        batches that were added since the look before; the first look reads the headers of all batches.
         *Errors*: `OffsetOutOfRangeError` for a start outside the log, and if retention or `delete_before` has deleted
         records that were not read yet; `LogChangedError` if a truncation has removed or replaced records that were
         read, whose first one may be below the error's `offset`; `LogNotFoundError` if the directory was deleted or
@@ -480,7 +480,7 @@ class Log:
         ('billing', None)
         """
     def positions(self) -> list[Position]:
-        """Return the positions with a committed offset, as of now and sorted by name.
+        """Return the positions that have a committed offset now, sorted by name.
 
         >>> cw.Log("tests/golden/01-plain/orders-0").positions()
         []

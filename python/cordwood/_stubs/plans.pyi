@@ -164,10 +164,10 @@ def plan_retention(
 
     Deletion goes from the oldest segment on: segments below the log start offset; if `cleanup.policy` has `delete`,
     then segments while the log stays at least `retention.bytes` large, then segments whose `largest_timestamp` is more
-    than `retention.ms` before *now*. A last segment without a batch stays. *config*: by default as that of `LogWriter`.
+    than `retention.ms` before *now*. A last segment without a batch stays. *config*: by default as for `LogWriter`.
     *now*, *tz*: as the times of `Log.scan`; by default the present time.
 
-    *Errors*: those of `LogWriter.apply_retention`; `CorruptLogError` if a timestamp that decides is in a damaged range.
+    *Errors*: as for `LogWriter.apply_retention`; `CorruptLogError` if a timestamp that decides is in a damaged range.
     *Source*: Kafka `UnifiedLog.deleteOldSegments`.
 
     >>> log = cw.Log("tests/golden/01-plain/orders-0")

@@ -10,11 +10,11 @@ class Position:
     It is a file inside the partition directory, `.cordwood.positions/` and the name, which Kafka ignores and `cw.copy`
     leaves out. It is not Kafka's offset of a consumer group, which is in the topic `__consumer_offsets`.
 
-    Any number of processes may read; those of the user that committed first may commit. Of several commits the last one
-    counts. A position is not changed when the log is truncated or when retention deletes records: the committed offset
-    may then be outside the log, and reading from it is an `OffsetOutOfRangeError`. It may also be in the log again,
-    above records that replaced those that were processed: after a truncation, or a power loss that took records which
-    were not durable (`LogWriter.durable_offset`).
+    Any number of processes may read. Processes of the user that committed first may commit. Of several commits the last
+    one counts. A position is not changed when the log is truncated or when retention deletes records: the committed
+    offset may then be outside the log, and reading from it is an `OffsetOutOfRangeError`. It may also be in the log
+    again, above records that replaced those that were processed: after a truncation, or a power loss that took records
+    which were not durable (`LogWriter.durable_offset`).
     """
 
     @property

@@ -180,7 +180,7 @@ class Transaction:
         headers: Headers = (),
         timestamp: Time | None = None,
     ) -> Appended:
-        """Append one record. The arguments are those of `Record`. *Errors*: as `append_many`."""
+        """Append one record. The arguments are as for `Record`. *Errors*: as `append_many`."""
     def append_many(self, records: Iterable[Record | Bytes]) -> Appended:
         """Append records, as one batch if they fit, else as several.
 

@@ -52,8 +52,8 @@ class DerivedFile:
         - `expired`: a snapshot without producers that a broker forgets because they were idle
           (`producer.id.expiration.ms`). This is usual.
         - `damaged`: the file is not valid by itself: its size, its checksum or its entries.
-        - `stray`: a snapshot that cannot exist, as of an offset inside a batch, below the first segment, or above the
-          end of the log.
+        - `stray`: a snapshot that cannot exist: its offset is inside a batch, below the first segment, or above the end
+          of the log.
         """
     @property
     def old_size(self) -> int | None:
@@ -82,16 +82,16 @@ def rebuild_indexes(
 ) -> RebuildReport:
     """Compute `.index`, `.timeindex`, `.txnindex` and `.snapshot` from the `.log` files. Return how the files differ.
 
-    The contents are byte for byte those of Kafka's recovery. A dry run compares them with the files and changes
-    nothing. With `dry_run=False` the files that differ are replaced: all segments are read first, the old bytes are
-    kept in `quarantine/`, and a file is replaced as a whole, so that the call can be repeated after a crash. `.log`
+    The contents are byte for byte the same as after Kafka's recovery. A dry run compares them with the files and
+    changes nothing. With `dry_run=False` the files that differ are replaced: all segments are read first, the old bytes
+    are kept in `quarantine/`, and a file is replaced as a whole, so that the call can be repeated after a crash. `.log`
     files are never changed.
 
     The entries of an index depend on `index.interval.bytes`. Give the settings of the topic with *config*. If it does
     not state the interval, that is the topic's in the metadata of the data directory, the one that the existing offset
     indexes of the newest 256 MiB show, or Kafka's default of 4096.
-    Indexes are written without preallocated space, also those of the last segment: a writer extends them when it opens
-    the log.
+    Indexes are written without preallocated space, also for the last segment: a writer extends them when it opens the
+    log.
 
     *segments*: base offsets of the segments whose files are compared and replaced; by default all. *threads*: how many
     segments are read at the same time. `max_batch_bytes` as in `Log`: the offsets of a compressed batch of v0 or v1 are

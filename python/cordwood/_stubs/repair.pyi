@@ -101,7 +101,7 @@ class RepairPlan:
         """
     @property
     def foreign_files(self) -> list[str]:
-        """Files of others, which are left: their names look like those of a segment, but have no offset of 20 digits.
+        """Files of others, which are left: they are named like files of a segment, but without an offset of 20 digits.
 
         A broker does not load the partition before they are moved away.
         """
@@ -187,8 +187,8 @@ def carve(image: FilePath, destination: FilePath | None = None, *, min_records: 
 
     A batch is found if its header is possible and its checksum matches. One inside a record of another batch is left
     out, and so is one that was found before with the same bytes. The bytes of a batch do not name its partition:
-    batches belong to one run if they follow each other, or if the offsets of one range continue exactly those of
-    another. `CarvedRun.confidence` says which.
+    batches belong to one run if they follow each other, or if the offsets of one range continue the offsets of another
+    exactly. `CarvedRun.confidence` says which.
 
     *Errors*: `LogNotFoundError`; `ConfigError` if the destination is not empty, or inside *image*.
 

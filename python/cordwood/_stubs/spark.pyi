@@ -11,7 +11,7 @@ from cordwood._stubs.log import Log
 def _open_log(path: FilePath, *, io: Literal["auto", "mmap", "pread"] = "pread", refresh: bool = True) -> Log:
     """Return the current log of a partition directory. Each is opened once per process.
 
-    Without *refresh* a log that is open is returned as it is. *Errors*: those of `Log`.
+    Without *refresh* a log that is open is returned as it is. *Errors*: as for `Log`.
     """
 
 def _logs_opened() -> int:
@@ -46,7 +46,7 @@ class _SourceOptions:
     def texts(self) -> dict[str, str]:
         """The options as strings, without those that have their default values. Paths are in `paths`, as JSON."""
     def replaced(self, changes: Mapping[str, str | None]) -> _SourceOptions:
-        """Return these options with others in their place; `None` removes one. Names are those of `texts`."""
+        """Return these options with some replaced; `None` removes one. Names are as in `texts`."""
     def check(self) -> None:
         """Check the options together with the paths, as when a table is loaded."""
     @property

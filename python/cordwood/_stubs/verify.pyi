@@ -17,8 +17,8 @@ def verify(
 ) -> Verification:
     """Check every rule of the files of partitions. Nothing is changed.
 
-    *paths*: partition directories, data directories with all their partitions, or `.log` files, of which only the
-    segment with its indexes is checked. A file that cannot be read is a finding, not an error.
+    *paths*: partition directories, data directories with all their partitions, or `.log` files; of a file, only its
+    segment with the indexes is checked. A file that cannot be read is a finding, not an error.
 
     The checksum of every batch is verified, and the structure of the log; indexes, transaction indexes, producer
     snapshots, leader epochs and checkpoints are compared with the batches; the names and types of the files are

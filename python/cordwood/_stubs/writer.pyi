@@ -88,7 +88,7 @@ class LogWriter:
         the *max_batch_bytes* of the `LogWriter`: the settings decide the entries of an index, and with another
         `index.interval.bytes` than the log was written with, the indexes are rebuilt.
 
-        *Cost*: reads what an opening reads. *Errors*: those of an opening, and `LogNotFoundError` if the directory does
+        *Cost*: reads what an opening reads. *Errors*: as for an opening, and `LogNotFoundError` if the directory does
         not exist.
 
         >>> settings = cw.LogConfig(index_interval_bytes=1024)
@@ -101,7 +101,7 @@ class LogWriter:
         """What opening the log changed to recover it; `None` if it changed nothing.
 
         Each change is also written to the logger `cordwood`, with the level `WARNING` if data was cut, else `INFO`. The
-        logger also gets the warnings of the opening, such as of a log start offset outside the log.
+        logger also gets the warnings of the opening, for example for a log start offset outside the log.
         """
     @property
     def path(self) -> str:
@@ -168,7 +168,7 @@ class LogWriter:
         headers: Headers = (),
         timestamp: Time | None = None,
     ) -> Appended:
-        """Append one record as a batch, at once. The arguments are those of `Record`.
+        """Append one record as a batch, at once. The arguments are as for `Record`.
 
         A value of `None` is null (a tombstone), which is not the same as empty.
 
@@ -263,10 +263,10 @@ class LogWriter:
     def producer(self, name: str | None = None) -> Producer:
         """Return a producer, whose appends are not written twice if they are called again.
 
-        With a *name* it continues, also after a crash, where the producer of this name has stopped. Without one it is
-        a new producer. Names are those of topics: 1 to 249 characters of a-z, A-Z, 0-9, `.`, `_` and `-`. They are
-        kept in the partition directory, in `.cordwood.producers`, and a copy of the log has them. A named producer does
-        not expire in a `LogWriter`, but a broker that opens the log forgets it after `producer.id.expiration.ms`.
+        With a *name* it continues, also after a crash, where the producer of this name has stopped. Without one it is a
+        new producer. Names are as for topics: 1 to 249 characters of a-z, A-Z, 0-9, `.`, `_` and `-`. They are kept in
+        the partition directory, in `.cordwood.producers`, and a copy of the log has them. A named producer does not
+        expire in a `LogWriter`, but a broker that opens the log forgets it after `producer.id.expiration.ms`.
 
         If an object of the same name exists, its appends raise an `InvalidProducerEpochError` from now on.
 
@@ -386,22 +386,22 @@ class LogWriter:
     ) -> Compaction:
         """Compact the log, if that is due: keep only the last record of each key. Return what was done.
 
-        One pass over the segments before the active one: records are removed of which a later committed record has the
-        key, records without a key, records of aborted transactions, and, `delete.retention.ms` after the pass that
-        first keeps them, tombstones (records without a value) and transaction markers. Small segments are merged. A
+        One pass over the segments before the active one. It removes records whose key a later committed record has,
+        records without a key, and records of aborted transactions. It removes tombstones (records without a value) and
+        transaction markers `delete.retention.ms` after the pass that first keeps them. Small segments are merged. A
         segment with offsets more than 2^31 - 1 above its base offset is split first. Offsets do not change. A pass is
         due if more than `min.cleanable.dirty.ratio` of the bytes were not cleaned before, or a record is older than
         `max.compaction.lag.ms`. Segments with records younger than `min.compaction.lag.ms` or of an open transaction
         are left out. `cleanup.policy` must have `compact`; `delete` is `apply_retention`'s.
 
         *now*, *tz*: as the times of `Log.scan`; by default the present time. *dedupe_buffer_bytes*: the memory for the
-        keys of a pass, 24 bytes for each of which nine tenths are used; by default 128 MiB, as Kafka's
-        `log.cleaner.dedupe.buffer.size`. A bit for each dirty offset takes up to 1/32 of it more. If there are more
-        keys, the pass ends before the next one and `Compaction.is_complete` is `False`: call again. *threads*: the
-        number of threads that decompress and compress batches, up to 256; they end with the call, and the files do not
-        depend on it. Appends of other threads continue meanwhile. Everything is read and verified before the first
-        segment is replaced, and each replacement is durable before the next. A `Log` that was opened before keeps the
-        old segments that it has opened; other files are gone, with a `LogChangedError`.
+        keys of a pass, nine tenths of which are used, 24 bytes for each key; by default 128 MiB, as Kafka's
+        `log.cleaner.dedupe.buffer.size`. A bit for each dirty offset takes up to 1/32 more. If there are more keys, the
+        pass ends before the next one and `Compaction.is_complete` is `False`: call again. *threads*: the number of
+        threads that decompress and compress batches, up to 256; they end with the call, and the files do not depend on
+        it. Appends of other threads continue meanwhile. Everything is read and verified before the first segment is
+        replaced, and each replacement is durable before the next. A `Log` that was opened before keeps the old segments
+        that it has opened; other files are gone, with a `LogChangedError`.
 
         *Errors*: `ConfigError` if the policy has no `compact`, or the memory is too small for a key; `CorruptLogError`
         for damage anywhere in the log, with nothing changed; `OSError`: if the disk is full, the segments that were
@@ -419,7 +419,7 @@ class LogWriter:
         path continues it. To the path of a complete one it is a `ConfigError`, unless the log has not changed since.
 
         *Cost*: reads the whole log, and syncs and reads back the copy.
-        *Errors*: those of `cw.copy`; `ClosedError`.
+        *Errors*: as for `cw.copy`; `ClosedError`.
 
         >>> import tempfile
         >>> folder = tempfile.TemporaryDirectory()

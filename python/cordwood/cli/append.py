@@ -189,7 +189,7 @@ def _appended(
 
 
 def _append(writer: LogWriter, records: list[Record], line: int) -> Iterator[Appended]:
-    """Append records, of which the first is on the given line. If one is refused, append those before it and raise."""
+    """Append records; the first is on the given line. If one is refused, append the records before it and raise."""
     if not records:
         return
     end = writer.log_end_offset

@@ -36,10 +36,10 @@ def carve(
 ) -> None:
     """Find every whole batch in an image, at any position, and write them as partitions.
 
-    The image may be that of a disk, a truncated or overwritten file, or a directory whose file names are lost; its
+    The image may be a disk image, a truncated or overwritten file, or a directory whose file names are lost; its
     subdirectories are not searched. Batches that follow each other, or whose offsets continue exactly, are one run; a
-    batch does not say of which partition it is. With --into each run becomes a partition directory, which all other
-    commands can read.
+    batch does not say which partition it belongs to. With --into each run becomes a partition directory, which all
+    other commands can read.
 
     \b
     cordwood carve disk.img                    print what is there

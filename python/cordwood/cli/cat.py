@@ -128,11 +128,11 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     cordwood cat payments-0 --isolation read_committed -o payments.parquet
     cordwood cat broken-0 --on-damage skip > readable.jsonl
 
-    Of .log files, the records of these segments are written. With --on-damage skip or report, damaged ranges are
-    printed to stderr and the exit code is 1. It is also 1 if an option selects records and none matches.
-    Warnings about the log, such as a missing segment, also go to stderr, and do not change the exit code.
-    With --follow, records that retention deletes before they are read are reported on stderr; if records are withdrawn
-    after they were written out (a follower that truncates its log), the command ends with an error.
+    If .log files are given, the records of these segments are written. With --on-damage skip or report, damaged ranges
+    are printed to stderr and the exit code is 1. It is also 1 if an option selects records and none matches. Warnings
+    about the log, such as a missing segment, also go to stderr, and do not change the exit code. With --follow, records
+    that retention deletes before they are read are reported on stderr; if records are withdrawn after they were written
+    out (a follower that truncates its log), the command ends with an error.
     """  # noqa: D301
     if json and output_format not in {None, "jsonl"}:
         raise UsageError(f"--json means --format jsonl, but --format is {output_format}: use one of them")

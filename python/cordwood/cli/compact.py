@@ -68,17 +68,17 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
 ) -> None:
     """Compact a log: keep only the last record of each key. Without --yes, only print what would remain.
 
-    As Kafka's log cleaner, once: the segments before the active one are rewritten without the records of which a later
-    one has the key, without records that have no key, and without those of aborted transactions. A tombstone (a
-    record without a value) is removed delete.retention.ms after the compaction that first kept it. Offsets do not
+    It does what Kafka's log cleaner does, once: it rewrites the segments before the active one without records whose
+    key a later record has, without records that have no key, and without records of aborted transactions. A tombstone
+    (a record without a value) is removed delete.retention.ms after the compaction that first kept it. Offsets do not
     change.
 
     The settings are cleanup.policy (compact, unless --properties or the topic's settings say otherwise; in a Kafka
     data directory, one of them must say it), min.cleanable.dirty.ratio (default 0.5: nothing is done if a smaller part
     of the log is dirty), min.compaction.lag.ms, max.compaction.lag.ms, delete.retention.ms, segment.bytes,
     segment.index.bytes and index.interval.bytes, as in Kafka. What --set and --properties do not name is taken from the
-    topic's settings in __cluster_metadata-0 of the data directory; without it, from the defaults: use those that the
-    log was written with.
+    topic's settings in __cluster_metadata-0 of the data directory; without it, from the defaults. Use the settings that
+    the log was written with.
 
     \b
     cordwood compact profiles-0                                      print what would remain

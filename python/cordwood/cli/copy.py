@@ -47,10 +47,11 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
     whole metadata log also its snapshots and quorum-state. Every checksum is verified, and what was written is read
     back.
 
-    The source may be in use: the copy is as of the moment when it began. If it is interrupted, run the same command
-    again: it continues. Another range is refused, with the times of the one that was begun: of a relative range, such
-    as -2h, give those. An unfinished copy is no log: a writer refuses it, verify names it, and readers find nothing in
-    it before the last step, which renames its complete files. Run on a complete copy, it compares and changes nothing.
+    The source may be in use: the copy has the state of the source when it began. If it is interrupted, run the same
+    command again: it continues. Another range is refused, with the times of the range that was begun: give these
+    instead of a relative range, such as -2h. An unfinished copy is not a log: a writer refuses it, verify names it, and
+    readers find nothing in it before the last step, which renames its complete files. Run on a complete copy, it
+    compares and changes nothing.
 
     --link shares files with the source. A truncation, or a broker that recovers a log, then changes both. The last
     segment of the copy is never shared: it may be appended to.

@@ -91,8 +91,8 @@ def count(  # noqa: PLR0913, PLR0917  (a command's options)
     """Count the records of partitions.
 
     By partition and topic, the headers of the batches are enough where no time range cuts a batch; the other groups
-    decompress and read every record. Compacted logs have fewer records than offsets. Of groups by key those with the
-    most records come first. A record without a timestamp or a key has none in these columns.
+    decompress and read every record. Compacted logs have fewer records than offsets. Groups by key begin with the keys
+    that have the most records. A record without a timestamp or a key has none in these columns.
 
     \b
     cordwood count /var/lib/kafka                               records of every partition
@@ -101,8 +101,8 @@ def count(  # noqa: PLR0913, PLR0917  (a command's options)
     cordwood count orders-0 --by key --limit 10                 the ten most frequent keys
     cordwood count orders-0 --since -2h --grep failed           how many records match
 
-    With --on-damage skip, damaged ranges are printed to stderr and the exit code is 1. So are partitions that cannot be
-    read: the others are counted. It is also 1 if an option selects records and none matches.
+    With --on-damage skip, damaged ranges are printed to stderr and the exit code is 1. The same holds for partitions
+    that cannot be read; the others are counted. It is also 1 if an option selects records and none matches.
     """  # noqa: D301
     if json and is_csv:
         raise UsageError("expected either --json or --csv")

@@ -32,11 +32,11 @@ def diff(  # noqa: PLR0913, PLR0917  (a command's options)
     """Compare two replicas of a partition, and show the first difference.
 
     The offsets that both have are compared, record by record where the bytes of the batches differ. Offsets that only
-    one of them has at its start (retention) or at its end (lag) are printed, and are no difference; replicas without a
-    common offset are wrong usage. Nothing is changed.
+    one of them has at its start (retention) or at its end (lag) are printed, and do not count as a difference; replicas
+    without a common offset are wrong usage. Nothing is changed.
 
     At a difference: the offset, what differs, the leader epoch, batch, position and value in each replica, and whether
-    a follower would notice it: because leader epochs part, or because the bytes are damaged.
+    a follower would notice it: because leader epochs diverge, or because the bytes are damaged.
 
     \b
     cordwood diff broker1/orders-0 broker2/orders-0

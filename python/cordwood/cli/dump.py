@@ -56,7 +56,7 @@ def dump(  # noqa: PLR0913, PLR0917  (a command's options)
     max_message_size: Annotated[
         int, Option(min=0, max=_MAX_BYTES, help="Bytes within which the batch of an index entry must end.")
     ] = 5 << 20,
-    max_bytes: Annotated[int, Option(min=0, max=_MAX_BYTES, help="Read only so many bytes of each .log.")] = _MAX_BYTES,
+    max_bytes: Annotated[int, Option(min=0, max=_MAX_BYTES, help="Read at most so many bytes of a .log.")] = _MAX_BYTES,
     max_batch_bytes: Annotated[int, Option(**MAX_BATCH_BYTES_OPTION)] = DEFAULT_MAX_BATCH_BYTES,
     skip_record_metadata: Annotated[
         bool, Option("--skip-record-metadata", help="Only the keys and values of records.")

@@ -180,7 +180,7 @@ def exit_code_of(error: BaseException, argv: Sequence[str]) -> int:
 def _is_missing(error: CordwoodError, argv: Sequence[str]) -> bool:
     """Return whether a path of the command line, or a folder on the way to it, does not exist or is of another kind.
 
-    A file that is missing elsewhere, such as a partition that was deleted meanwhile, is no wrong usage.
+    A file that is missing elsewhere, such as a partition that was deleted meanwhile, is not wrong usage.
     """
     if not isinstance(error, LogNotFoundError) or error.code != "log_not_found" or error.file is None:
         return False

@@ -43,8 +43,8 @@ def find(  # noqa: PLR0913, PLR0917  (a command's options)
 ) -> None:
     """Find an offset or a time: its segment, its batch and the position of the batch.
 
-    Of several partitions, or of data directories, there is a row for each. If an offset is missing because of
-    compaction, the next record is shown.
+    For several partitions, or for data directories, there is a row for each partition. If an offset is missing because
+    of compaction, the next record is shown.
 
     \b
     cordwood find /var/lib/kafka/orders-0 --offset 1234567

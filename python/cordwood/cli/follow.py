@@ -128,7 +128,7 @@ def follow(
     *created* returns the partitions that exist and are not among those that it is given. *is_alone*: a single partition
     was named by its path; then its end is the error. Otherwise a partition that was deleted is no longer followed, and
     one that has replaced it is a new one.
-    *Errors*: `WithdrawnError`; `NothingFoundError` if no partition is left; those of reading.
+    *Errors*: `WithdrawnError`; `NothingFoundError` if no partition is left; the errors of reading.
     """
     while followers:
         # before the logs are read: no change between the two is lost

@@ -10,15 +10,15 @@ __all__ = ["QUESTIONS", "GroupedCommands"]
 
 QUESTIONS = (
     ("Which topics fill the disk?", "cordwood ls /kafka --by topic --sort size"),
-    ("The last five records", "cordwood cat /kafka/orders-0 --last 5"),
-    ("Follow it", "cordwood cat /kafka/orders-0 --follow"),
-    ("Records per hour", "cordwood count /kafka/orders-0 --by hour"),
+    ("The last five records", "cordwood cat orders-0 --last 5"),
+    ("The last two hours", "cordwood cat orders-0 --since -2h"),
+    ("New records, as they arrive", "cordwood cat orders-0 --follow"),
+    ("Records per hour", "cordwood count orders-0 --by hour"),
     ("What is in __consumer_offsets?", "cordwood groups /kafka"),
-    ("Is it corrupt?", "cordwood verify /kafka/orders-0"),
+    ("Is it corrupt?", "cordwood verify /kafka"),
     ("What can be saved?", "cordwood repair orders-0 --policy salvage"),
-    ("The last two hours", "cordwood cat /kafka/orders-0 --since -2h"),
 )
-"""What people ask, and the command that answers it."""
+"""Frequent questions, and the command that answers each. The table of the README has these and more."""
 
 
 class GroupedCommands(TyperGroup):

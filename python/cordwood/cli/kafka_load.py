@@ -55,7 +55,7 @@ _KEPT = _Fate("kept")
 class _Outcomes:
     """What becomes of the partitions of one data directory, or of those that are given by themselves.
 
-    Directories that are deleted or were set aside before are no partitions.
+    Directories that are deleted or were set aside before are not partitions.
     """
 
     kept: int = 0
@@ -250,7 +250,7 @@ def _load(  # noqa: PLR0913, PLR0917  (one partition)
     *,
     is_single: bool = False,
 ) -> None:
-    """Show the loading of a partition, as planned. *findings*: those of its data directory, if they are known."""
+    """Show the loading of a partition, as planned. *findings*: about its data directory, if they are known."""
     try:
         with elapsed(f"reading {path}"):
             load = plan()
@@ -262,7 +262,7 @@ def _load(  # noqa: PLR0913, PLR0917  (one partition)
         outcomes.unreadable += 1
         words = error_in_words(error, "verify")
         if words not in said:
-            # the same for all partitions of folders that are no data directories
+            # the same for all partitions of folders that are not data directories
             said.add(words)
             say(words)
         if say_load is _print_fields:

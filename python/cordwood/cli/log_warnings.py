@@ -52,7 +52,7 @@ class _Lines(logging.Handler):
 
 @contextmanager
 def log_to_stderr() -> Iterator[None]:
-    """Write the core's warnings to stderr: those of the logs that are read, and what an opening recovered."""
+    """Write the core's warnings to stderr: about the logs that are read, and what an opening recovered."""
     handler = _Lines()
     _LOGGER.addHandler(handler)
     try:

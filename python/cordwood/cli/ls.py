@@ -71,7 +71,7 @@ def ls(  # noqa: PLR0913, PLR0917  (a command's options)
             "segments of the newest record; newest first)."
         ),
     ] = "name",
-    is_reversed: Annotated[bool, typer.Option("-r", "--reverse", help="The other order.")] = False,
+    is_reversed: Annotated[bool, typer.Option("-r", "--reverse", help="Reverse the order.")] = False,
     by: Annotated[Literal["partition", "topic"], typer.Option(help="A row for each.")] = "partition",
     is_all: Annotated[
         bool,
@@ -83,7 +83,7 @@ def ls(  # noqa: PLR0913, PLR0917  (a command's options)
 
     The partitions of several data directories are in one list. On disk are all files of a partition: logs, indexes,
     snapshots, quarantine/. Batches are not read: contents are unchecked unless the directory cannot be opened. A last
-    line counts what is not in the table. The list of a partition's segments says which offsets no segment has.
+    line counts what is not in the table. The list of a partition's segments names the offsets that no segment has.
 
     \b
     cordwood ls /var/lib/kafka                         size, first and end offset of every partition
@@ -111,11 +111,11 @@ def ls(  # noqa: PLR0913, PLR0917  (a command's options)
 
 
 class _Listed(NamedTuple):
-    """A partition of which the segments are listed."""
+    """A partition whose segments are listed."""
 
     log: Log
     base_offsets: list[int] | None
-    """Those of the segments; `None`: all."""
+    """The segments; `None`: all."""
 
 
 class _Order:

@@ -59,7 +59,7 @@ def metadata(  # noqa: PLR0913, PLR0917  (a command's options)
     json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
-    """Show the metadata of a KRaft cluster as of the end of its log.
+    """Show the metadata of a KRaft cluster at the end of its log.
 
     \b
     cordwood metadata /var/lib/kafka                         topics

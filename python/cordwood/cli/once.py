@@ -1,4 +1,4 @@
-"""The class of the commands of typer: an option that is no list is given once.
+"""The class of the commands of typer: an option that is not a list is given once.
 
 Otherwise the last value would silently replace the first.
 """

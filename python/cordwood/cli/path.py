@@ -6,7 +6,7 @@ __all__ = ["parse_path"]
 
 
 def parse_path(text: str) -> Path:
-    """Return a path. An empty text, as of a variable that is not set, would be the current directory."""
+    """Return a path. An empty text, such as a variable that is not set, would be the current directory."""
     if not text:
         import typer  # noqa: PLC0415  (see `direct`)
 

@@ -49,10 +49,10 @@ def producers(
     cordwood producers /var/lib/kafka --topic orders             in each of its partitions
     cordwood producers orders-0 --json | jq '.producers[] | select(.open_transaction != null)'
 
-    They are those of the latest snapshot and of the batches after it, as a broker finds them when it opens the log.
-    expires: when producer.id.expiration.ms, of which the default is a day, has passed since the last time. A broker
-    forgets the producer at its next check after that. It is empty for a producer with an open transaction.
-    The exit code is 1 if there is none, or if a partition cannot be read.
+    They come from the latest snapshot and from the batches after it, as for a broker that opens the log. expires: when
+    producer.id.expiration.ms (by default a day) has passed since the last time. A broker forgets the producer at its
+    next check after that. It is empty for a producer with an open transaction. The exit code is 1 if there is none, or
+    if a partition cannot be read.
     """  # noqa: D301
     selection = selected(paths, topics, partitions)
     if selection.files is not None:

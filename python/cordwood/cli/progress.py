@@ -79,7 +79,7 @@ def byte_progress(total: int | None, *, to_file: bool) -> Iterator[Callable[...,
 
 @contextmanager
 def elapsed(doing: str) -> Iterator[None]:
-    """After two seconds show *doing* and the time so far. For one call of which nothing else is known until it ends."""
+    """After two seconds show *doing* and the time so far. For one call that tells nothing else until it ends."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield
         return

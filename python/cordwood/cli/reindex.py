@@ -48,8 +48,8 @@ def reindex(  # noqa: PLR0913, PLR0917  (a command's options)
     quarantine/ in the partition directory. The .log files are never changed. Stop the broker first: its lock is an
     error with --yes.
 
-    The entries of an index depend on index.interval.bytes: that of --set, of the topic's settings in the metadata of
-    the data directory or of --properties, or else the one that the existing indexes show, or Kafka's default.
+    The entries of an index depend on index.interval.bytes: from --set, the topic's settings in the metadata of the data
+    directory or --properties, else from the existing indexes, else Kafka's default.
 
     \b
     cordwood reindex orders-0                    print which files differ

@@ -50,8 +50,8 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
 
     All of them rebuild wrong indexes, producer snapshots and leader epochs, and remove what an interrupted compaction
     or deletion left; .deleted files stay if their records may be nowhere else. The bytes that are taken out are kept in
-    quarantine/. The index.interval.bytes of rebuilt indexes is that of --set, of the topic's settings in the metadata
-    of the data directory or of --properties, or else the one that the existing indexes show.
+    quarantine/. The index.interval.bytes of rebuilt indexes is taken from --set, the topic's settings in the metadata
+    of the data directory or --properties, else from the existing indexes.
 
     \b
     cordwood repair orders-0                             print what would be changed

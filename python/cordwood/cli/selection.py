@@ -63,7 +63,7 @@ class _Partition:
 def selected(paths: Sequence[Path], topics: Sequence[str] | None, numbers: Sequence[int] | None) -> Selection:
     """Return the partitions of these paths that match the options.
 
-    *Errors*: `NothingFoundError` if there is none, or none of a topic that was named; those of `LogDir` and
+    *Errors*: `NothingFoundError` if there is none, or none of a topic that was named; as for `LogDir` and
     `segment_files`.
     """
     files = segment_files(paths)

@@ -41,7 +41,7 @@ def spark_writes(
     A write whose driver is killed while it commits leaves records that readers see, until the next write to the
     directory takes them back. --undo does that at once: each partition is truncated to where it ended before the write,
     with the locks of all its partitions. A partition in which other records follow is not changed: the records of the
-    write stay visible there, and later writes go on after them.
+    write stay visible there, and later writes continue after them.
 
     States: interrupted; running: a process has a lock of the partitions, and nothing can be undone; committed: it
     counts, and the next write deletes the older records that it replaces.

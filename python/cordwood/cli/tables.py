@@ -79,7 +79,7 @@ def write(  # noqa: PLR0913  (the options of a command)
 ) -> None:
     """Write a table, and then what is wrong: its damage, its errors, and the *remarks*.
 
-    The exit code is 1 if anything is, or if there are no rows, of which no file is written.
+    The exit code is 1 if anything is wrong, or if there are no rows; then no file is written.
     """
     if json_lines and output_format not in {None, "jsonl"}:
         raise UsageError(f"--json means --format jsonl, but --format is {output_format}: use one of them")

@@ -67,13 +67,13 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
 
     --abort is for a log that no broker has open; for others there is kafka-transactions.sh abort.
 
-    Of a partition of another topic than __transaction_state, the open transactions are listed without --open, and
-    those whose records were all deleted are named after them.
-    A transaction hangs that is older than its timeout (15 minutes if that is not known) and that its coordinator, in
-    __transaction_state, does not know to be open in this partition: no marker will come. The column is empty if not all
-    partitions of __transaction_state are in these data directories.
-    If damage may have destroyed the marker of an open transaction, its notes say so, and the exit code is 1. It is also
-    1 if a partition cannot be read: the others are listed.
+    For a partition of another topic than __transaction_state, the open transactions are listed also without --open.
+    Transactions whose records were all deleted are named after them. A transaction hangs if it is older than its
+    timeout (15 minutes if that is not known) and its coordinator, in __transaction_state, does not know that it is open
+    in this partition: no marker will come. The column is empty if not all partitions of __transaction_state are in
+    these data directories. If damage may have destroyed the marker of an open transaction, its notes say so, and the
+    exit code is
+    1. It is also 1 if a partition cannot be read: the others are listed.
     """  # noqa: D301
     named = [cordwood.classify(path).topic for path in paths]
     is_open = open_ or abort is not None or not {None, _TOPIC}.issuperset(named)

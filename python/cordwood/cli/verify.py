@@ -82,11 +82,11 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
     --as-kafka prints what a broker of Kafka 4.3.1 does when it opens the partitions: the files that it cuts, deletes,
     rebuilds and writes, the records that it loses or hides, the errors that it accepts because it does not check for
     them, such as all damage of records after a clean shutdown, and the offsets of the log afterwards, or why it fails.
-    For a data directory it ends with the verdict: whether a broker that has no other one starts, or which files prevent
-    it, and how many partitions it keeps. A broker renames to -stray, and serves no longer, those that the metadata of
-    the cluster does not have, or has on other brokers; give all data directories of a broker together. After a crash,
-    what a broker finds depends on the topic's index.interval.bytes: that of --set, of the topic's settings in the
-    metadata or of --properties, or else the one that the existing indexes show, or Kafka's default.
+    For a data directory it ends with the verdict: whether a broker that has no other data directory starts, or which
+    files prevent it, and how many partitions it keeps. A broker renames partitions to -stray, and no longer serves
+    them, if the metadata of the cluster does not have them, or has them on other brokers; give all data directories of
+    a broker together. After a crash, what a broker finds depends on the topic's index.interval.bytes: from --set, the
+    topic's settings in the metadata or --properties, else from the existing indexes, else Kafka's default.
 
     \b
     cordwood verify /var/lib/kafka/orders-0             one partition

@@ -44,7 +44,7 @@ _MS = [(1, "ms"), (1000, "s"), (60_000, "min"), (3_600_000, "h"), (86_400_000, "
 def style(name: str) -> AbstractContextManager[None]:
     """Return the context in which a picture is drawn.
 
-    The name makes the identifiers in an SVG differ from those of other pictures on the page, and equal between runs.
+    The name makes the identifiers in an SVG different from other pictures on the page, and equal between runs.
     """
     settings: dict[Any, Any] = {
         "axes.spines.right": False,

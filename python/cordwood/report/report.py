@@ -21,7 +21,7 @@ _WIDTH, _ROW_HEIGHT, _DPI = 12.0, 2.7, 130
 
 
 class Report:
-    """A report of one partition directory. Its numbers are those of the moment at which it was created.
+    """A report of one partition directory. It shows the log as it was when the report was created.
 
     *Cost*: reads every record once. *Memory*: does not grow with the log.
     """
@@ -31,7 +31,7 @@ class Report:
     ) -> None:
         """Read a partition directory, or an open log. *on_progress* is called with the bytes that were read so far.
 
-        *Errors*: those of `Log`. Damage is no error: it is a part of the report.
+        *Errors*: as for `Log`. Damage is not an error, but a part of the report.
         """
         log = source if isinstance(source, Log) else Log(source)
         self._subject = subject_of(log, on_progress)

@@ -40,7 +40,7 @@ _RECORDS = ArrayType(
     )
 )
 
-# the records that are in memory at a time, but for those of one cell
+# the maximum size of the records in memory at a time, apart from the records of one cell
 _MAX_BYTES = 16 << 20
 
 

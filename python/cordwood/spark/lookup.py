@@ -120,7 +120,7 @@ class LookupSpec:
         return found
 
 
-# the logs used by the current task, which reads each log as of its first batch of rows
+# the logs used by the current task, which reads each log as it was at the first batch of rows
 _seen: set[str] = set()
 _seen_by: int | None = None
 

@@ -55,7 +55,7 @@ def offset_for_time(
 ) -> "LookUp":
     """Return a UDF from a time (timestamp) to the first record at or after it, as `Log.offset_for_time`.
 
-    The parameters are those of `locate`. The UDF returns `struct<timestamp timestamp, offset bigint>`, and null for a
+    The parameters are as for `locate`. The UDF returns `struct<timestamp timestamp, offset bigint>`, and null for a
     null, for a time before 1970 and for a time after the last record; with `on_missing="error"` the last two are
     `CORDWOOD_TIME_NOT_FOUND`. A timestamp_ntz is cast to timestamp by Spark: it is a time in the session's zone. Other
     types are `CORDWOOD_BAD_OPTION` in the query. For milliseconds in a bigint, use `timestamp_millis("ms")`.

@@ -157,9 +157,8 @@ impl PartitionLocks {
     /// The name of the lock file in the partition directory.
     pub const NAME: &str = ".cordwood.lock";
 
-    /// Takes both locks: if the partition is in a Kafka data directory, a shared one on `../.lock`, which conflicts with
-    /// a broker's and not with those of other partitions' writers; and an exclusive one on the partition's own file.
-    /// Never waits.
+    /// Takes both locks: if the partition is in a Kafka data directory, a shared one on `../.lock`, which conflicts with a broker's lock and not
+    /// with the locks of other partitions' writers; and an exclusive one on the partition's own file. Never waits.
     ///
     /// # Errors
     /// As [`Lock::exclusive`].

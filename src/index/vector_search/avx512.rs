@@ -113,7 +113,7 @@ mod tests {
         keys.iter().map(slot).collect()
     }
 
-    /// Compares all answers with those of a bisection; returns how many targets between the first key and the last had none.
+    /// Compares all answers with a bisection's; returns how many targets between the first key and the last had none.
     fn assert_finds(keys: &[i64], base_offset: i64, kind: &str) -> [usize; 2] {
         let Some(model) = model_of(keys) else { return [0; 2] };
         let slots = slots_of(keys, base_offset);

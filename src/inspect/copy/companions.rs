@@ -25,7 +25,7 @@ pub(super) struct Epochs {
 }
 
 impl Epochs {
-    /// Those of the source. One whose file is missing or damaged has those of its batches.
+    /// The epochs of the source. If its file is missing or damaged, they come from its batches.
     pub(super) fn of(log: &Log, warnings: &mut Vec<String>) -> Result<Self> {
         let text = LeaderEpochs::read_text(log.directory())?;
         let exists = text.is_some();

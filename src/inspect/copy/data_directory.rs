@@ -26,7 +26,7 @@ const BOOTSTRAP_SNAPSHOT: &str = "bootstrap.checkpoint";
 const CLEAN_SHUTDOWN_TEXT: &str = "{\"version\":0,\"brokerEpoch\":-1}";
 
 /// Copies partitions of a data directory into another one, which is created if it does not exist: each as [`copy()`](super::copy())
-/// does, as of its own moment. A partition without a segment is left out, as are those that are being deleted or moved.
+/// does, in the state in which it is opened. A partition without a segment is left out, as are partitions that are being deleted or moved.
 ///
 /// The checkpoints of the copy have the lines of its partitions. A new directory also gets `meta.properties` and `bootstrap.checkpoint`
 /// of the source, and the marker of a clean shutdown, so that a broker opens it without recovery.

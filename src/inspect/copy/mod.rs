@@ -51,7 +51,7 @@ pub type OnProgress<'a> = &'a mut (dyn FnMut(CopyProgress) -> Result<()> + Send)
 /// transaction indexes, producer snapshots, leader epochs, topic id and log start offset come with them, so that Kafka opens the
 /// copy without recovery, and the names of the producers of a writer; with a whole metadata log of a cluster also its snapshots and `quorum-state`. Each batch's checksum is verified, and the written files are read back and compared.
 ///
-/// The copy is as of the moment when this call opened the source, which other processes may write to: sealed segments do not
+/// The copy has the state in which this call opened the source, which other processes may write to: sealed segments do not
 /// change, and the log end offset is fixed.
 ///
 /// An interrupted copy is not a log: a [`LogWriter`](crate::writer::LogWriter) does not open it, and before the last step, which
@@ -68,7 +68,7 @@ pub type OnProgress<'a> = &'a mut (dyn FnMut(CopyProgress) -> Result<()> + Send)
 /// # Errors
 /// [`Error::Config`] if `destination` is something else (it is not changed), or is inside the source; [`Error::LogChanged`] if the source changes so
 /// that the moment of the copy is lost (call again: what was copied is used); [`Error::Corrupt`] for damage, with
-/// [`OnDamage::Raise`]; [`Error::Locked`] if a writer or a broker uses `destination`; those of [`Log::open`] and [`Log::scan`].
+/// [`OnDamage::Raise`]; [`Error::Locked`] if a writer or a broker uses `destination`; the errors of [`Log::open`] and [`Log::scan`].
 pub fn copy(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,
@@ -79,7 +79,7 @@ pub fn copy(
 }
 
 /// [`copy()`]. `keeps_journal`: the caller removes the journal when it has copied all partitions. Until then a repetition of the
-/// call compares the copy as of its moment.
+/// call compares the copy with the source as it was.
 fn copy_partition(
     source: &Path,
     destination: &Path,
@@ -236,7 +236,7 @@ impl Copying<'_> {
         self.complete(&log, start, keeps_journal)
     }
 
-    /// Adds a segment of which no batch is copied. One that begins before the range is left out.
+    /// Adds a segment without copied batches. One that begins before the range is left out.
     fn add_empty(&mut self, segment: &Arc<Segment>, start: i64) -> Result<()> {
         if segment.base_offset() >= start { self.begin_at(segment, 0, segment.base_offset()) } else { Ok(()) }
     }

@@ -101,7 +101,7 @@ fn recorded(segment: &Segment) -> HashMap<i64, AbortedTransaction> {
     entries.map(|entry| (entry.last_offset, entry)).collect()
 }
 
-/// Fails if the batches that were copied are not those of the moment when the source was opened.
+/// Fails if the batches that were copied have changed since the source was opened.
 ///
 /// A sealed segment never changes, and a later modification of its file has another time; but the last segment grows, and after a
 /// truncation it may have other batches at the same place. So it is read a second time, as is a segment that was modified shortly

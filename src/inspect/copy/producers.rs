@@ -15,7 +15,7 @@ const MAX_BYTES: u64 = 256 << 20;
 
 /// The states of the producers while batches are copied.
 ///
-/// They are those of the source: a producer of a range has the state that its batches before the range gave it, and a
+/// They come from the source: a producer of a range has the state that its batches before the range gave it, and a
 /// transaction that began before the range has its first offset there, as after a deletion of the records before the range.
 #[derive(Debug)]
 pub(super) struct Producers {
@@ -111,7 +111,7 @@ impl Producers {
         self.states.iter().filter(|producer| producer.open_transaction.is_some()).count() as u64
     }
 
-    /// The bytes of the snapshot at an offset: those of the source, where it has one. `None` if the log has no producers and
+    /// The bytes of the snapshot at an offset: the source's, where it has one. `None` if the log has no producers and
     /// the source has no snapshot, or if the log contradicts itself. `is_first`: at the start of the copy, where none is needed if
     /// there are no producers.
     pub(super) fn snapshot(&mut self, log: &Log, offset: i64, is_first: bool) -> Result<Option<Vec<u8>>> {

@@ -1,4 +1,4 @@
-//! The source of a copy, as of one moment, and the offsets of the range.
+//! The source of a copy, at one moment, and the offsets of the range.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -16,7 +16,7 @@ use super::metadata::snapshots_in;
 /// The maximum number of openings of a log whose files change during each of them.
 const MAX_ATTEMPTS: u32 = 10;
 
-/// A log as of one moment. Nothing of it is mapped: another process may shorten its files.
+/// A log at one moment. Nothing of it is mapped: another process may shorten its files.
 #[derive(Debug)]
 pub(super) struct Source {
     /// With its log start offset.
@@ -41,10 +41,10 @@ pub(super) struct Extent {
 }
 
 impl Source {
-    /// Opens a directory as of one moment.
+    /// Opens a directory, in the state of one moment.
     ///
     /// # Errors
-    /// [`Error::LogChanged`] if its segments change during each attempt; those of [`Log::open`].
+    /// [`Error::LogChanged`] if its segments change during each attempt; the errors of [`Log::open`].
     pub(super) fn open(directory: &Directory, options: &CopyOptions) -> Result<Self> {
         let log_options = LogOptions {
             io: Io::Pread,

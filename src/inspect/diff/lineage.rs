@@ -26,7 +26,7 @@ fn epochs(log: &Log) -> Result<LeaderEpochs> {
     Ok(text.and_then(|text| LeaderEpochs::parse(&text).ok()).unwrap_or_default())
 }
 
-/// The offset to which a follower truncates its log; `None` if its epochs, or those of its leader, do not tell.
+/// The offset to which a follower truncates its log; `None` if its own and its leader's epochs do not tell.
 ///
 /// The follower asks for the end of its latest epoch. If the leader does not know that epoch, it answers with the one before, and
 /// the follower truncates to its own end of that one and asks again.

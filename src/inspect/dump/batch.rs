@@ -9,7 +9,7 @@ use crate::record::{BatchHeader, LOG_OVERHEAD, V2_HEADER};
 /// Bytes of the header of a message of magic 0 or 1. Source: `LegacyRecord.HEADER_SIZE_V0`, `HEADER_SIZE_V1`.
 const LEGACY_HEADERS: [usize; 2] = [LOG_OVERHEAD + 6, LOG_OVERHEAD + 14];
 
-/// A batch and its header, of which nothing is checked.
+/// A batch and its header, unchecked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DumpedBatch {
     pub(super) place: BatchPlace,

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::fs::names::PartitionName;
 use crate::fs::{Directory, FileType};
 
-/// The files that a path stands for: of a directory, the files of a log that [`Dump`](super::Dump) shows, in name order, and then those of
+/// The files that a path stands for: of a directory, the files of a log that [`Dump`](super::Dump) shows, in name order, and then the files of
 /// the partition directories in it, which are also in name order. Any other path, also of no file, stands for itself.
 ///
 /// # Errors

@@ -200,7 +200,7 @@ mod tests {
             let names = lines.lines().filter_map(|line| line.strip_prefix("Non-consecutive offsets in /k"));
             names.collect::<Vec<_>>().join(" ")
         };
-        // those of JDK 17 and 25; the map is larger from the 14th key on
+        // the orders of JDK 17 and 25; the map is larger from the 14th key on
         assert_eq!(order(13), "0 1 2 3 4 5 11 6 12 7 8 10 9");
         assert_eq!(order(14), "13 11 12 10 0 1 2 3 4 5 6 7 8 9");
         assert_eq!(

@@ -235,7 +235,7 @@ fn record_schema() -> SchemaRef {
     ])
 }
 
-/// Columns under construction: those of one type, in the order of the schema.
+/// Columns of one type under construction, in the order of the schema.
 #[derive(Debug, Default)]
 struct Columns {
     rows: usize,

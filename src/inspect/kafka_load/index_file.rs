@@ -18,7 +18,7 @@ use crate::types::{OffsetPosition, TimestampOffset};
 /// The largest file that the JVM maps.
 const MAX_MAPPED_BYTES: u64 = i32::MAX as u64;
 
-/// An index that Kafka has mapped. Its bytes are those of its file on the [`Disk`].
+/// An index that Kafka has mapped. Its bytes are in its file on the [`Disk`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IndexFile {
     base_offset: i64,

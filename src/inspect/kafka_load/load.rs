@@ -209,7 +209,7 @@ impl KafkaLoad {
             && self.bytes_cut() == 0
     }
 
-    /// The bytes that are cut off `.log` files, and those of the segments that are removed behind a cut.
+    /// The bytes that are cut off `.log` files, and the bytes of the segments that are removed behind a cut.
     pub fn bytes_cut(&self) -> u64 {
         use super::{ActionKind, ActionReason};
         let of_logs = self.actions.iter().filter(|action| action.file.ends_with(FileKind::Log.suffix()));

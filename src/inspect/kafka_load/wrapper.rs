@@ -29,7 +29,7 @@ struct Inner {
     attributes: Attributes,
 }
 
-/// The first offset of a batch of magic below 2, of which these are all bytes: that of the batch if it is not compressed.
+/// The first offset of a batch of magic below 2, with all its bytes: the offset of the batch if it is not compressed.
 pub(super) fn first_offset(magic: i8, bytes: &[u8], max_batch_bytes: usize) -> Result<i64, Refusal> {
     let cut = || Refusal::Thrown(ExceptionKind::IllegalArgument, "it ends in its first message".to_owned());
     let offset = i64_at(bytes, 0).ok_or_else(cut)?;

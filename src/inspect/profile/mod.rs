@@ -191,7 +191,7 @@ impl Profiler {
     /// The profile of what was read.
     ///
     /// # Errors
-    /// None of its own; those of a last [`Profiler::advance`], if the end was not reached.
+    /// None of its own; the errors of a last [`Profiler::advance`], if the end was not reached.
     pub fn finish(mut self) -> Result<Profile> {
         while self.advance(u64::MAX)?.is_some() {}
         self.profile.distinct_keys = self.keys.estimate();

@@ -23,8 +23,8 @@ pub struct DerivedFiles {
     pub time_index: Vec<u8>,
     /// The bytes of the `.txnindex`; if there are none, Kafka creates no file.
     pub transaction_index: Vec<u8>,
-    /// Snapshots as of offsets above the base offset, up to the base offset of the next segment; after the last segment, up to any
-    /// offset. `None` for an offset inside a batch, as of which there is no state.
+    /// Snapshots at offsets above the base offset, up to the base offset of the next segment; after the last segment, up to any
+    /// offset. `None` for an offset inside a batch, where there is no state.
     pub snapshots: Vec<(i64, Option<Vec<u8>>)>,
 }
 

@@ -34,7 +34,7 @@ impl DerivedLog<'_> {
     /// headers of those with producers again, in order.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], [`Error::UnsupportedFormat`] at the first damage; those of `each`; [`Error::Io`].
+    /// [`Error::Corrupt`], [`Error::UnsupportedFormat`] at the first damage; the errors of `each`; [`Error::Io`].
     pub(crate) fn for_each(mut self, mut each: impl FnMut(&DerivedFiles) -> Result<()>) -> Result<()> {
         let segments: Vec<_> = self.log.segments().iter().cloned().collect();
         let count = segments.partition_point(|segment| segment.base_offset() <= self.last_base_offset);

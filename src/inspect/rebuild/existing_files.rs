@@ -77,26 +77,26 @@ impl<'a> ExistingFiles<'a> {
         owner.is_some_and(|owner| self.selected.contains(owner))
     }
 
-    /// The offsets as of which snapshots are derived, ascending: those that a broker takes, at the start of each segment but the
-    /// first and at the end of the log, and those in the directory.
+    /// The offsets of the snapshots that are derived, ascending: a broker's, at the start of each segment but the first and at the end of the
+    /// log, and those of the snapshots in the directory.
     pub(super) fn snapshot_offsets(&self) -> Result<Vec<i64>> {
         let end = self.log.segments().last().map_or(Ok(0), |last| last.end_offset())?;
         let offsets: BTreeSet<_> = self.bases.iter().chain(&self.snapshots).copied().chain([end]).collect();
-        // a snapshot above the end is not as of a state of this log
+        // a snapshot above the end is not a state of this log
         Ok(offsets
             .into_iter()
             .filter(|offset| *offset > self.first_base_offset() && *offset <= end)
             .collect())
     }
 
-    /// The producers before the first segment: none, or those of the snapshot as of its base offset.
+    /// The producers before the first segment: none, or the producers of the snapshot at its base offset.
     pub(super) fn producers_before(&self) -> Result<ProducerStates> {
         let snapshot = self.snapshot(self.first_base_offset())?;
         Ok(snapshot.map_or_else(ProducerStates::default, |snapshot| ProducerStates::from_snapshot(&snapshot)))
     }
 
-    /// The snapshots that are removed because nothing can be in their place: those below the first segment and above the end of the
-    /// log, and a damaged one as of the base offset of the first segment.
+    /// The snapshots that are removed because nothing can be in their place: the snapshots below the first segment and above the end of the log,
+    /// and a damaged one at the base offset of the first segment.
     pub(super) fn unusable_snapshots(&self) -> Result<Vec<DerivedFile>> {
         let mut found = Vec::new();
         let first = self.first_base_offset();
@@ -189,7 +189,7 @@ impl<'a> ExistingFiles<'a> {
         Ok(old.entries.iter().all(is_known) && lost_transaction(&old, new.entries.iter()).is_none())
     }
 
-    /// The snapshot as of an offset; `None` if there is none, or if it is damaged.
+    /// The snapshot at an offset; `None` if there is none, or if it is damaged.
     fn snapshot(&self, offset: i64) -> Result<Option<ProducerSnapshot>> {
         read_snapshot(self.log.directory(), &name_of(offset).to_string())
     }

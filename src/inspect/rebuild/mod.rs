@@ -168,8 +168,8 @@ fn compare(
     })
 }
 
-/// The rule for index entries, and where its interval is from: the settings that were given, those of the topic, or the existing
-/// offset indexes.
+/// The rule for index entries, and where its interval is from: the settings that were given, the topic's settings, or the existing offset
+/// indexes.
 ///
 /// # Errors
 /// [`Error::Config`] for a wrong setting; as [`Log::open`].
@@ -194,7 +194,7 @@ pub(crate) fn shown_interval(log: &Log) -> Result<(u64, IntervalSource)> {
     Ok(inferred.unwrap_or((LogConfig::default().index_interval_bytes.into(), IntervalSource::Default)))
 }
 
-/// The settings that were given, with those of the topic about index files where they state none; and where `index.interval.bytes` is
+/// The settings that were given, with the topic's settings of index files where they state none; and where `index.interval.bytes` is
 /// from, `None` if neither has it. A value of the topic that Kafka refuses does not count.
 ///
 /// # Errors

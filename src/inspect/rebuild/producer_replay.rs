@@ -1,4 +1,4 @@
-//! The producers of a log while its batches are read: aborted transactions, and snapshots as of some offsets.
+//! The producers of a log while its batches are read: aborted transactions, and snapshots at some offsets.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::state::producers::ProducerStates;
 pub(crate) struct FromProducers {
     /// The bytes of the `.txnindex`.
     pub(crate) transaction_index: Vec<u8>,
-    /// Offsets, and the bytes of a snapshot; `None` for an offset inside a batch, as of which there is no state.
+    /// Offsets, and the bytes of a snapshot; `None` for an offset inside a batch, where there is no state.
     pub(crate) snapshots: Vec<(i64, Option<Vec<u8>>)>,
 }
 
@@ -30,8 +30,7 @@ pub(crate) struct ProducerReplay {
 }
 
 impl ProducerReplay {
-    /// `states`: the producers before the first batch. `snapshot_offsets`: the offsets above that as of which snapshots are taken,
-    /// ascending.
+    /// `states`: the producers before the first batch. `snapshot_offsets`: the offsets above that at which snapshots are taken, ascending.
     pub(crate) fn new(states: ProducerStates, snapshot_offsets: Vec<i64>) -> Self {
         Self { states, wanted: snapshot_offsets.into(), ..Self::default() }
     }

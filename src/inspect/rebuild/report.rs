@@ -97,7 +97,7 @@ pub enum FileState {
     Expired,
     /// It is not valid by itself: its size, its checksum or its entries.
     Damaged,
-    /// A snapshot as of an offset inside a batch, below the first segment, or above the end of the log. It is removed.
+    /// A snapshot at an offset inside a batch, below the first segment, or above the end of the log. It is removed.
     Stray,
 }
 

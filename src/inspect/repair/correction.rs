@@ -135,7 +135,7 @@ fn mended(magic: u8, bytes: &[u8], neighbours: &Neighbours) -> Option<(Vec<u8>, 
     Some((whole, evidence))
 }
 
-/// The correction of a batch of which nothing but the base offset is wrong, and that has exactly the missing offsets. The stored value
+/// The correction of a batch that is wrong only in its base offset, and has exactly the missing offsets. The stored value
 /// must differ from the right one in one bit: any other batch is a whole one of another place.
 pub(super) fn renumbered(
     bytes: &[u8],
@@ -213,7 +213,7 @@ impl Sequences {
     }
 }
 
-/// The whole batches of a range: it is divided by their lengths, also by those of batches whose checksum does not match. Bytes that are
+/// The whole batches of a range: it is divided by their lengths, also by the lengths of batches whose checksum does not match. Bytes that are
 /// no header are skipped if whole batches follow up to the end of the range: a batch inside a value does not end there.
 ///
 /// `is_log_end`: no batch follows the range. The rest of a torn batch there is its payload, in which no batch is looked for.

@@ -23,7 +23,7 @@ pub(super) struct Leftovers {
     pub(super) removed: Vec<(String, &'static str)>,
     /// `.deleted` files that stay: the records of their segments may be nowhere else.
     pub(super) kept: Vec<String>,
-    /// Files that a broker takes for those of a segment, but whose names have no base offset of 20 digits.
+    /// Files that a broker takes for files of a segment, but whose names have no base offset of 20 digits.
     pub(super) foreign: Vec<String>,
 }
 

@@ -8,7 +8,7 @@
 //!
 //! A batch is a copy if an intact one with the same offsets and the same checksum is in its place. Otherwise its own offsets may be
 //! missing elsewhere: then it is put there. No checksum covers the base offset, so a batch that may belong where it is, with one bit
-//! of its offset wrong, needs evidence: its offsets touch those of an intact batch or of another one that is put there, and the hole
+//! of its offset wrong, needs evidence: its offsets touch the offsets of an intact batch or of another one that is put there, and the hole
 //! is at damaged bytes, or directly before the batch that precedes it.
 
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Whether the sequences of the producer allow that batches which follow each other belong where they are. `batches`: those of one
+    /// Whether the sequences of the producer allow that batches which follow each other belong where they are. `batches`: the batches of one
     /// producer, with what is known of the first and of the last one.
     pub(super) fn continues(first: (&Self, Sequences), last: (&Self, Sequences)) -> bool {
         let before = first.0.before.map(|before| before.is_continued_by(&first.1));
@@ -135,7 +135,7 @@ impl<'a> Finder<'a> {
         Self { displaced, by_offset, known: vec![Known::default(); displaced.len()], holes: Vec::new() }
     }
 
-    /// Reads the intact batches of a segment, between those of other segments with these leader epochs. Returns the highest one up to
+    /// Reads the intact batches of a segment, which is between other segments with these leader epochs. Returns the highest one up to
     /// its end.
     fn read(&mut self, number: usize, target: &Target, leader_epoch: i32, next_epoch: i32) -> Result<i32> {
         let base_offset = target.survey.base_offset();

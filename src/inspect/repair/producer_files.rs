@@ -1,7 +1,7 @@
 //! Transaction indexes and snapshots, compared with what the batches say after the repair.
 //!
 //! A file that a change of the log affects has to be what the batches give, byte for byte: the transaction index of a segment at or
-//! after the change, and a snapshot as of an offset above it. Other files are left alone unless they are damaged or an entry of a
+//! after the change, and a snapshot at an offset above it. Other files are left alone unless they are damaged or an entry of a
 //! transaction index contradicts the ABORT markers: a broker forgets idle producers, and a compaction leaves entries of transactions
 //! without records.
 
@@ -37,7 +37,7 @@ pub(super) struct KeptSegment {
 #[derive(Debug, Default)]
 pub(super) struct ProducerFiles {
     kept: Vec<KeptSegment>,
-    /// The offsets as of which snapshots are derived, ascending.
+    /// The offsets of the snapshots that are derived, ascending.
     wanted: BTreeSet<i64>,
     /// The names of the files that are replaced.
     replaced: HashSet<String>,
@@ -129,7 +129,7 @@ impl ProducerFiles {
             }
             Ok(())
         })?;
-        // as of offsets after a contradiction between batches: a broker does not load such a log, and they were derived from another
+        // snapshots after a contradiction between batches: a broker does not load such a log, and they were derived from another
         stale.extend(existing.iter().map(|(offset, present)| {
             Stale::removed(*offset, present, "the transactions in the log contradict each other before it")
         }));

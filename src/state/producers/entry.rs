@@ -148,7 +148,7 @@ impl ProducerEntry {
         self.batches.iter().find(|batch| (batch.first_sequence(), batch.last_sequence) == sequences)
     }
 
-    /// The producer as it is now, without its batches: those of an append are added.
+    /// The producer as it is now, without its batches: the batches of an append are added.
     ///
     /// *Source*: `ProducerStateEntry.withProducerIdAndBatchMetadata`.
     pub(super) fn without_batches(&self) -> Self {

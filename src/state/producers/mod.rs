@@ -1,4 +1,4 @@
-//! `<offset>.snapshot`: the producers of a log as of an offset, and their states while the log is read. Kafka:
+//! `<offset>.snapshot`: the producers of a log at an offset, and their states while the log is read. Kafka:
 //! `ProducerStateManager`, `ProducerAppendInfo`, `ProducerStateEntry`.
 //!
 //! The number in the name is exclusive: the file has the effect of all records below it. All integers are big-endian, two's

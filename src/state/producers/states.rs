@@ -9,10 +9,10 @@ use crate::error::Malformed;
 use crate::record::BatchHeader;
 use crate::record::control::{ControlType, EndMarker};
 
-/// The states of all producers as of an offset.
+/// The states of all producers at an offset.
 ///
-/// Batches of a log are added in their order ([`ProducerStates::append`]). They are taken as they are, as a follower takes those of
-/// its leader: whether a broker would accept them from a client is not checked.
+/// Batches of a log are added in their order ([`ProducerStates::append`]). They are taken as they are, as a follower takes batches of its
+/// leader: whether a broker would accept them from a client is not checked.
 ///
 /// *Source*: `ProducerStateManager`, with `AppendOrigin.REPLICATION`.
 #[derive(Debug, Clone, Default)]
@@ -61,7 +61,7 @@ impl ProducerStates {
         states
     }
 
-    /// Replaces the states by those of a snapshot that are not expired at `now`, ms since the epoch.
+    /// Replaces the states by the states of a snapshot that are not expired at `now`, ms since the epoch.
     ///
     /// *Source*: `ProducerStateManager.truncateAndReload`, `loadFromSnapshot`.
     pub fn reload(&mut self, snapshot: &ProducerSnapshot, now: i64, expiration_ms: i64) {

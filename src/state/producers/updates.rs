@@ -76,7 +76,7 @@ pub(crate) enum ProducerRefusal {
 
 impl ProducerUpdates {
     /// Adds the next batch. `marker`: the end marker of a control batch, as for [`ProducerStates::append`]. `is_client`: the batch
-    /// comes from a producer, and its sequence and epoch are checked; not those of a leader's batches on a follower.
+    /// comes from a producer, and its sequence and epoch are checked. They are not checked for a leader's batches on a follower.
     ///
     /// # Errors
     /// Why the batch must not be appended.

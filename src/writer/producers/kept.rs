@@ -1,11 +1,11 @@
-//! `.cordwood.producer-states`: the named producers as of the log start offset, in the format of a snapshot.
+//! `.cordwood.producer-states`: the named producers at the log start offset, in the format of a snapshot.
 //!
 //! An opening does not load a snapshot at or below the log start offset, as in Kafka. The sequences of a producer that was idle while
-//! its records were deleted would begin at 0 again, and an application that continues there would write its records twice. So would
-//! those of a producer whose records above the log start offset are truncated.
+//! its records were deleted would begin at 0 again, and an application that continues there would write its records twice. So would the
+//! sequences of a producer whose records above the log start offset are truncated.
 //!
-//! The file is written before the log start offset is moved: a snapshot as of the new one, and after it a second one with the producers
-//! that have another state as of the present one, which is in effect if the move fails.
+//! The file is written before the log start offset is moved: a snapshot at the new one, and after it a second one with the producers that have
+//! another state at the present one, which is in effect if the move fails.
 
 use std::collections::BTreeMap;
 
@@ -69,7 +69,7 @@ pub(in crate::writer) fn keep(
 ) -> Result<()> {
     let present = kept_producers(directory)?;
     entries.retain(is_named);
-    // of a change that failed, the file may have states as of a higher offset
+    // after a change that failed, the file may have states at a higher offset
     entries.extend(present.into_iter().filter(|entry| is_below(entry, offset)));
     let in_effect = first_of_each(entries.iter().filter(|entry| is_below(entry, log_start_offset)));
     let new = first_of_each(entries.iter());
@@ -89,9 +89,9 @@ pub(in crate::writer) fn keep(
     if is_changed { directory.replace(KEPT_PRODUCERS, &bytes) } else { Ok(()) }
 }
 
-/// Stores the named producers as of the log start offset durably, `entries` and those that are stored, as if their last batches ended
-/// below `offset`, which is lower: the log will start and end there. Called before the change, which may fail: they are as of the present
-/// log start offset, too.
+/// Stores the named producers at the log start offset durably, `entries` and those that are stored, as if their last batches ended
+/// below `offset`, which is lower: the log will start and end there. Called before the change, which may fail: they are valid at the present log
+/// start offset, too.
 pub(in crate::writer) fn keep_below(
     directory: &Directory,
     mut entries: Vec<ProducerEntry>,
@@ -136,7 +136,7 @@ pub(super) fn restore(states: &mut ProducerStates, directory: &Directory, log_en
     Ok(())
 }
 
-/// The producers in the file. One that is in it twice has the state as of the higher offset first.
+/// The producers in the file. One that is in it twice has the state at the higher offset first.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt) if it is damaged; [`Error::Io`](crate::Error::Io).

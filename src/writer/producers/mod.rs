@@ -1,6 +1,6 @@
 //! The producers of a log that is written, and their snapshots in its directory. Kafka: `ProducerStateManager`.
 //!
-//! A snapshot is written at each roll and at the close, also without producers. A change that needs the producers as of a lower offset (a
+//! A snapshot is written at each roll and at the close, also without producers. A change that needs the producers at a lower offset (a
 //! truncation, an opening) is planned in memory first ([`Rebuild`]), from the latest valid snapshot and the batches after it.
 //!
 //! The log is synced up to a snapshot's offset before the snapshot is written, so that no snapshot is ahead of its log after a crash.
@@ -33,7 +33,7 @@ use crate::writer::Appended;
 /// The interval at which expired producers are removed, ms. Kafka: `producer.id.expiration.check.interval.ms`.
 const EXPIRATION_CHECK_MS: i64 = 600_000;
 
-/// The producers of a log as of its end.
+/// The producers of a log at its end.
 #[derive(Debug)]
 pub(super) struct Producers {
     states: ProducerStates,
@@ -171,7 +171,7 @@ impl Producers {
         self.states.apply(updates);
     }
 
-    /// Stages a snapshot as of `offset`, the log end offset or the base offset of a new segment; `None` if there is one already.
+    /// Stages a snapshot at `offset`, the log end offset or the base offset of a new segment; `None` if there is one already.
     ///
     /// *Source*: `ProducerStateManager.takeSnapshot`.
     pub(super) fn stage_snapshot(&self, directory: &Directory, offset: i64) -> Result<Option<Staged>> {
@@ -181,7 +181,7 @@ impl Producers {
         directory.stage(&snapshot_file(offset), &self.states.encode()).map(Some)
     }
 
-    /// Records that the snapshot as of `offset` was put in place.
+    /// Records that the snapshot at `offset` was put in place.
     pub(super) fn note_snapshot(&mut self, offset: i64) {
         self.snapshots.insert(offset);
         self.last_snapshot = offset;
@@ -236,7 +236,7 @@ fn is_forgotten(entry: &ProducerEntry, now: i64, expiration_ms: i64) -> bool {
     entry.is_expired(now, expiration_ms) && !IdOwner::Producer.ids().contains(&entry.producer_id)
 }
 
-/// The name of the snapshot as of an offset.
+/// The name of the snapshot at an offset.
 fn snapshot_file(offset: i64) -> String {
     segment_file(offset, FileKind::Snapshot)
 }

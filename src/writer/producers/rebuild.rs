@@ -1,4 +1,4 @@
-//! The producers of a log as of an offset, from the latest valid snapshot and the batches after it. Nothing is changed here.
+//! The producers of a log at an offset, from the latest valid snapshot and the batches after it. Nothing is changed here.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -100,7 +100,7 @@ pub(in crate::writer) struct Rebuild<'a> {
     /// The snapshots as planned, with their bytes if they are to be written.
     snapshots: BTreeMap<i64, Option<Vec<u8>>>,
     states: ProducerStates,
-    /// Whether the log has producers that `states` leaves out: those of a truncation are loaded again.
+    /// Whether the log has producers that `states` leaves out: a truncation loads them again.
     leaves_out: bool,
     map_end: i64,
     last_snapshot: i64,
@@ -134,7 +134,7 @@ impl<'a> Rebuild<'a> {
         })
     }
 
-    /// The plan for a truncation begins with the producers as of the log end offset. `in_use`: those that do not expire.
+    /// The plan for a truncation begins with the producers at the log end offset. `in_use`: those that do not expire.
     pub(in crate::writer) fn at_truncation(
         directory: &'a Directory,
         segments: &'a [Replayed],
@@ -159,8 +159,8 @@ impl<'a> Rebuild<'a> {
         }
     }
 
-    /// Reads a segment whose batches may not be those of its snapshots, and returns the bytes of its transaction index. A snapshot as of
-    /// its end is planned.
+    /// Reads a segment whose batches may not match its snapshots, and returns the bytes of its transaction index. A snapshot at its end is
+    /// planned.
     ///
     /// *Source*: `LogLoader.recoverSegment`.
     pub(in crate::writer) fn recover_segment(&mut self, recovered: &Replayed) -> Result<Vec<u8>> {
@@ -172,7 +172,7 @@ impl<'a> Rebuild<'a> {
         Ok(transaction_index)
     }
 
-    /// Plans the states as of the end of a log that is opened. `bases`: the base offsets of its segments; `log_start_offset`: at least
+    /// Plans the states at the end of a log that is opened. `bases`: the base offsets of its segments; `log_start_offset`: at least
     /// the first of them.
     ///
     /// *Source*: `LogLoader.load`, its last steps.
@@ -190,7 +190,7 @@ impl<'a> Rebuild<'a> {
         Ok(self.plan())
     }
 
-    /// Plans the states as of an end below the log end. The batches at or above it still exist.
+    /// Plans the states at an end below the log end. The batches at or above it still exist.
     ///
     /// *Source*: `UnifiedLog.truncateTo`. Kafka removes the snapshots of the removed segments first; all are above the new end.
     pub(in crate::writer) fn truncate_to(mut self, end_offset: i64) -> Result<ProducerPlan> {
@@ -322,7 +322,7 @@ impl<'a> Rebuild<'a> {
     }
 }
 
-/// The snapshot as of an offset; `None` if it is not valid: damaged, too large, or not a snapshot as of this offset.
+/// The snapshot at an offset; `None` if it is not valid: damaged, too large, or not a snapshot at this offset.
 pub(super) fn read(directory: &Directory, offset: i64) -> Result<Option<ProducerSnapshot>> {
     let name = snapshot_file(offset);
     if directory.identity_of(&name)?.is_none_or(|file| file.size > MAX_SNAPSHOT_BYTES) {

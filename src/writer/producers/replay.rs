@@ -68,7 +68,7 @@ impl Replayed {
     /// Reads the batches of producers that end at or above `start` and below `end`, with the markers of control batches. Returns the
     /// offset after the last batch below `end`, of any kind.
     ///
-    /// Damage is skipped, as readers skip it: the producers are those of the batches that are left. An intact batch of a later format is
+    /// Damage is skipped, as readers skip it: the producers come from the batches that are left. An intact batch of a later format is
     /// an error.
     fn read(
         &self,

@@ -42,7 +42,7 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
     remove_clean_markers(&directory, &plan)?;
     let recovered = match plan.work {
         Work::Create { removed, log_start_offset, producers } => {
-            // also indexes without a `.log` at the new log start: after a crash they would be those of the new segment
+            // also indexes without a `.log` at the new log start: after a crash they would count as the new segment's
             let orphans = has_indexes(&directory, log_start_offset)?.then_some(log_start_offset);
             remove_newest_first(&directory, removed.into_iter().rev().chain(orphans))?;
             create(&directory, options, log_start_offset, producers, jitter)?

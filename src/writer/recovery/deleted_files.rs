@@ -71,7 +71,7 @@ impl OnlyCopies<'_> {
         Ok(is_covered && self.log.offsets_of_file(file, true)?.is_some())
     }
 
-    /// The offsets of a segment that remain: those of its batches, and in a compacted log all up to its last
+    /// The offsets of a segment that remain: the offsets of its batches, and in a compacted log all up to its last
     /// batch.
     fn live_runs(&self, segment: &Segment) -> Result<Vec<Range<i64>>> {
         let mut runs = runs_of_offsets(segment, self.is_verified)?;

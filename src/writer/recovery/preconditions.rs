@@ -96,7 +96,7 @@ fn start_by_epochs(log: &Log) -> Result<Option<i64>> {
     Ok(first_epoch_start(log.directory())?.filter(|start| *start < first))
 }
 
-/// The start of the first leader epoch of a log of which a broker was deleting the first segments when it stopped: it renames them to
+/// The start of the first leader epoch of a log whose first segments a broker was deleting when it stopped: it renames them to
 /// `.deleted` before it writes the new start of the epoch, and removes them a minute later. They have all offsets up to the first segment.
 /// A cleaner's replacement beside them shows another reason. A writer leaves the start of the epoch, so that it finds the same at each
 /// opening, until it deletes records itself.

@@ -38,6 +38,15 @@ def test_there_are_command_lines() -> None:
     assert {name for name, _ in LINES} >= {"README.md", "docs/pages/guides/operate.md", "cordwood --help"}
 
 
+def test_each_question_of_the_help_is_in_the_table_of_the_readme() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("\n## Questions and commands\n")[2]
+    rows = re.findall(r"^\| (.*) \| `(cordwood [^`]+)`.* \|$", text.partition("\n## ")[0], re.MULTILINE)
+    answers = {question.replace("`", ""): command for question, command in rows}
+    assert len(answers) > 15
+    for question, command in QUESTIONS:
+        assert answers[question] == command
+
+
 def options_given(line: str) -> set[str]:
     """The options that a command line gives. An unknown one, or one without its value, raises."""
     _, name, *words = shlex.split(line, comments=True)

@@ -26,12 +26,24 @@ def prose(text: str) -> str:
     return re.sub(r"^```.*?^```|`[^`\n]*`", "", text, flags=re.MULTILINE | re.DOTALL)
 
 
+def anchors(text: str) -> set[str]:
+    """The places of a document to which a link can lead: its headings, as GitHub and the site name them, and ids."""
+    headings = re.findall(r"^#+ (.*)$", prose(text), re.MULTILINE)
+    slugs = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+    return slugs | set(re.findall(r'<a id="([^"]+)">', text))
+
+
 def broken(path: Path, text: str) -> Iterator[str]:
-    """The links of a document that lead to no file."""
+    """The links of a document that lead to no file, or to no place in it. Only the site has anchors of Python names."""
     for link in LINK.findall(prose(text)):
-        target = link.partition("#")[0]
-        if target and not (path.parent / target).exists():
+        target, _, anchor = link.partition("#")
+        file = path.parent / target if target else path
+        if not file.exists():
             yield link
+        elif anchor and not anchor.startswith("cordwood."):
+            document = file.read_text(encoding="utf-8") if target else text
+            if anchor not in anchors(document):
+                yield link
     yield from SITE_LINK.findall(prose(text))
 
 
@@ -41,8 +53,13 @@ def test_each_link_and_picture_is_a_file_of_the_repository(path: Path) -> None:
 
 
 def test_a_broken_link_is_noticed() -> None:
-    text = "[a](nowhere.md#b) [c](#d) ![e](https://example.org/f.png) `[g](h.md)` [i][cordwood.Log] [j](README.md)"
+    text = "[a](nowhere.md#b) ![e](https://example.org/f.png) `[g](h.md)` [i][cordwood.Log] [j](README.md)"
     assert list(broken(ROOT / "README.md", text)) == ["nowhere.md#b", "][cordwood.Log]"]
+
+
+def test_a_link_to_no_place_in_a_document_is_noticed() -> None:
+    text = "# One day\n[a](#one-day) [b](#two-days) [c](SECURITY.md#limits) [d](SECURITY.md#limit)"
+    assert list(broken(ROOT / "README.md", text)) == ["#two-days", "SECURITY.md#limit"]
 
 
 GENERATED_PAGES = [path for path in PAGES.rglob("*.md") if GENERATED.search(path.read_text(encoding="utf-8"))]

@@ -52,7 +52,7 @@ _Since = Annotated[str | None, typer.Option(help=f"The same as startingTimestamp
 _Until = Annotated[str | None, typer.Option(help="The same as endingTimestamp, in the same forms.")]
 _Master = Annotated[
     str | None,
-    typer.Option(help="Spark's master. By default that of spark-submit or Spark's settings, otherwise local[*]."),
+    typer.Option(help="Spark's master. By default from spark-submit or Spark's settings, otherwise local[*]."),
 ]
 _Limit = Annotated[int, typer.Option(min=1, help="Maximum number of rows to print; -o writes all of them.")]
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object per line instead of a table.")]
@@ -224,8 +224,8 @@ def export(  # noqa: PLR0913, PLR0917
     """Export records to Parquet, in directories topic=…/date=… (UTC), and check that all of them are there.
 
     It may be interrupted at any point: the same command continues where it stopped, loses no row and writes none twice.
-    The offsets are those of the first start. Repeating a finished export only checks its files. The rows are those from
-    the first record at or after --since to the first at or after --until (exclusive), in the log's order.
+    The offsets are fixed at the first start. Repeating a finished export only checks its files. The rows are the
+    records from the first one at or after --since to the first one at or after --until (exclusive), in the log's order.
 
     The columns are key, value, topic, partition, offset, timestamp, timestampType and headers, which an import writes
     again (--option includeHeaders=false leaves the headers out).

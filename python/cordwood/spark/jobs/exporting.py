@@ -79,10 +79,10 @@ def export(  # noqa: PLR0913  (options, by name)
     *output*: a path that is the same for the driver and the executors: a local disk with a local master, otherwise a
     shared file system. It contains a directory `_cordwood`, which Spark and pyarrow ignore; a glob should be
     `topic=*/date=*/*.parquet`. *step_bytes*: bytes of the log per step; by default 1 GiB per core. *progress* is called
-    at the start and after each step. *options*: those of the source; `failOnDataLoss=false` and `mode=DROPMALFORMED`
-    may be added at a later start, for the remaining steps, after retention or damage stopped the export. The columns
-    are those of the source and `headers`, unless `includeHeaders=False` or `columns` leaves them out; `topic`,
-    `partition`, `offset` and `timestamp` are always written. Records without a timestamp have the date
+    at the start and after each step. *options*: the options of the source; `failOnDataLoss=false` and
+    `mode=DROPMALFORMED` may be added at a later start, for the remaining steps, after retention or damage stopped the
+    export. The columns are the source's and `headers`, unless `includeHeaders=False` or `columns` leaves them
+    out; `topic`, `partition`, `offset` and `timestamp` are always written. Records without a timestamp have the date
     `__HIVE_DEFAULT_PARTITION__`, which readers show as null.
 
     *Errors*: `ExportError` for an output that is in use or was begun with other arguments, and for counts that differ;
@@ -119,7 +119,7 @@ def export(  # noqa: PLR0913  (options, by name)
 
 
 def _with_headers(given: _SourceOptions, options: Mapping[str, Option]) -> _SourceOptions:
-    """Add the headers of records, unless the options choose the columns: without them an import is no copy."""
+    """Add the headers of records, unless the options choose the columns: without them an import is not a copy."""
     if any(name.lower() in {"includeheaders", "columns"} for name in options):
         return given
     return given.replaced({"includeHeaders": "true"})
@@ -189,7 +189,7 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
 
 
 def _relaxed(plan: Plan, options: _SourceOptions, output: Path) -> dict[str, str]:
-    """Refuse other arguments than those of the first start; return the options that are only relaxed."""
+    """Refuse arguments that differ from the first start; return the options that are only relaxed."""
     relaxed = {}
     wanted = {"path": ", ".join(plan.source), **plan.options}
     found = {"path": ", ".join(options.paths), **_deciding(options)}

@@ -98,9 +98,9 @@ def import_parquet(  # noqa: PLR0913  (options, by name)
     *source*: a Parquet file, a directory of them, or several. The columns `key`, `value`, `topic`, `partition`,
     `timestamp` and `headers` make a record, as with `df.write.format("cordwood")`; *columns* are SQL expressions by the
     name of such a column, over the columns of the files: `{"value": "to_json(struct(*))"}`. Other columns are ignored.
-    The records have the time of the column as `CreateTime`, or that of the append if the topic has the setting
+    The records have the time of the column as `CreateTime`, or the time of the append if the topic has the setting
     `message.timestamp.type=LogAppendTime`. The rows for damage of an export with `mode=PERMISSIVE` are left out.
-    *path* and *options* are those of a write, such as `topic="orders"`; a new topic has the partitions that its rows
+    *path* and *options* are as for a write, such as `topic="orders"`; a new topic has the partitions that its rows
     name, or `numPartitions`. With *dry_run* nothing is written.
 
     The rows of an export have the order that they had in their logs, by the columns `topic`, `partition` and `offset`;
@@ -156,7 +156,7 @@ def import_parquet(  # noqa: PLR0913  (options, by name)
 
 
 def _create_topics(frame: DataFrame, options: SinkOptions) -> None:
-    """Create new topics with the partitions that the rows name: a write creates those of its option only."""
+    """Create new topics with the partitions that the rows name: a write creates only the partitions of its option."""
     topic = F.col("topic") if options.topic is None else F.lit(options.topic)
     counts = frame.groupBy(topic.alias("topic")).agg(F.max("partition").alias("last")).collect()
     existing, configs = Journal(options.root).existing(), options.configs()

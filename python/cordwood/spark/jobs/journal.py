@@ -151,7 +151,7 @@ class Journal:
         _write(self._own / "export.json", {"format": _FORMAT, **asdict(plan)})
 
     def recover(self) -> dict[int, Finished]:
-        """Publish the files of finished steps, remove those of unfinished ones. Returns the finished steps."""
+        """Publish the files of finished steps, remove the files of unfinished ones. Returns the finished steps."""
         finished: dict[int, Finished] = {}
         for path in sorted(self._steps.glob("*.json")):
             record = _finished_from(_read(path))

@@ -64,7 +64,7 @@ def cut(whole: Range, piece_bytes: int, io: Io) -> Iterator[Range]:
     if start >= end:
         return
     splits = _open_log(whole.path, io=io, refresh=False).plan(piece_bytes, start_offset=start, end_offset=end)
-    # the outer edges are those of the range, not of the first and the last batch
+    # the outer edges are the edges of the range, not of the first and the last batch
     edges = [start, *(split.start_offset for split in splits[1:]), end]
     sizes = [split.size for split in splits] or [0]
     for (low, high), size in zip(pairwise(edges), sizes, strict=True):

@@ -53,7 +53,7 @@ def segments(spark: SparkSession, path: Paths, **options: Option) -> DataFrame:
     `offsetGap` is the number of offsets between a segment's end and the base offset of the next: offsets that
     compaction removed, or lost records.
 
-    *options* are those of the source. *Cost*: the batch headers are read, by the executors; nothing is decompressed.
+    *options*: the options of the source. *Cost*: the batch headers are read, by the executors; nothing is decompressed.
     """
     return load(spark, checked(path, options).replaced({"table": "segments"}))
 

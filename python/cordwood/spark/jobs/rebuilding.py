@@ -52,8 +52,8 @@ def rebuild_indexes(
     `unchanged`.
 
     *config*: settings by Kafka's names, such as `{"index.interval.bytes": "1024"}`; without them the interval is found
-    from the existing indexes. *options* are those of the source that select topics and partitions. The directories must
-    be at the same paths on all executors.
+    from the existing indexes. *options*: the options of the source that select topics and partitions. The directories
+    must be at the same paths on all executors.
     """
     partitions = [(part.topic, part.partition, part.path) for part in ranges_of(checked(path, options))]
     settings = None if config is None else dict(config)

@@ -42,7 +42,7 @@ def commit_staged(
     and the number of its micro-batch; one that was committed before is not appended again. Returns whether it was
     appended.
 
-    *Errors*: those of `LogWriter`, after everything was taken back; `CORDWOOD_UNFINISHED_WRITE`; `CORDWOOD_BAD_OPTION`
+    *Errors*: as for `LogWriter`, after everything was taken back; `CORDWOOD_UNFINISHED_WRITE`; `CORDWOOD_BAD_OPTION`
     if a topic has another number of partitions than the option says;
     `CORDWOOD_SEGMENT_GONE` if a staged log is not as the task left it.
     """
@@ -84,8 +84,8 @@ def recover(root: str, topics: Collection[str], configs: TopicConfigs | None = N
     What is left of files that were not completely written is removed. The commits of a process that is alive, which has
     the locks of the logs, are left to it.
 
-    *Errors*: `CORDWOOD_UNFINISHED_WRITE` if records of others follow those of an interrupted commit to one of *topics*.
-    A commit to other topics stays unfinished then, until a write to one of them.
+    *Errors*: `CORDWOOD_UNFINISHED_WRITE` if records of others follow the records of an interrupted commit to one of
+    *topics*. A commit to other topics stays unfinished then, until a write to one of them.
     """
     journal, configs = Journal(root), configs or TopicConfigs(root)
     pending = [(path, commit, _take_back) for path, commit in journal.unfinished()]

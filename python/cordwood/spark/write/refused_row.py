@@ -41,7 +41,7 @@ def refusal(  # noqa: PLR0913  (what names the row, by name)
     """Return the error for rows that *writer* has refused with *error*: with the number of the first of them.
 
     *writer*: of a log that is discarded afterwards, because other rows are appended in the search. *first_row*: the
-    number of the first of *rows* among those of the task for this partition.
+    number of the first of *rows* among the task's rows for this partition.
     """
     if isinstance(error, ConfigError) and error.argument != "timestamp":
         return SparkLogError.of(error, topic=topic, partition=partition)

@@ -13,7 +13,7 @@ __all__ = ["Remains", "remains_of"]
 
 @dataclass(frozen=True)
 class Remains:
-    """The records of a log after the start of a commit: first those of the commit, then those of others."""
+    """The records of a log after the start of a commit: first the records of the commit, then records of others."""
 
     start_offset: int
     """The log end offset before the commit."""
@@ -25,7 +25,7 @@ class Remains:
     """The end of the log."""
 
     error: str | None = None
-    """Why the records of the commit cannot be told from those of others: all of them count as those of others."""
+    """Why the records of the commit cannot be told from records of others: all of them count as records of others."""
 
     @property
     def has_others(self) -> bool:

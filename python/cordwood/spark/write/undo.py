@@ -40,7 +40,7 @@ class WrittenPartition:
     """The number of offsets after these that are not of the write. Then none is removed from this partition."""
 
     error: str | None = None
-    """Why the records of the write cannot be told from others; all count as those of others then. `None`: they can."""
+    """Why the records of the write cannot be told from others: all count as records of others. `None`: they can."""
 
     @property
     def records(self) -> int:
@@ -49,7 +49,7 @@ class WrittenPartition:
 
     @property
     def is_kept(self) -> bool:
-        """Whether an undo leaves records after `start_offset` here, because they are not only those of the write."""
+        """Whether an undo leaves records after `start_offset` here, because some are not the write's."""
         return self.others > 0
 
 
@@ -102,7 +102,7 @@ def unfinished_writes(path: str | os.PathLike[str]) -> list[UnfinishedWrite]:
     Nothing is changed. *path*: a data directory. *Cost*: the records that these writes have appended are read, and what
     their tasks have staged.
 
-    *Errors*: those of `LogDir`; `CORDWOOD_UNFINISHED_WRITE` if the file of a write is damaged.
+    *Errors*: as for `LogDir`; `CORDWOOD_UNFINISHED_WRITE` if the file of a write is damaged.
     """
     journal = _journal(path)
     found = []
@@ -127,9 +127,9 @@ def undo_write(path: str | os.PathLike[str], write: str, *, dry_run: bool = True
     visible there, and later writes go on after them. Logs that the write has created stay, without records. The next
     write to the directory does the same as this function, but is refused where records of others follow.
 
-    *Errors*: those of `LogDir`; `CORDWOOD_NOT_FOUND` if there is no such write; `CORDWOOD_LOCKED` if a process has a
+    *Errors*: as for `LogDir`; `CORDWOOD_NOT_FOUND` if there is no such write; `CORDWOOD_LOCKED` if a process has a
     lock of one of the partitions, as the write itself while it is running; `CORDWOOD_UNFINISHED_WRITE` if the write
-    counts already, or its file is damaged; those of `LogWriter`. After an error it can be repeated.
+    counts already, or its file is damaged; as for `LogWriter`. After an error it can be repeated.
     """
     given: object = write
     if not isinstance(given, str):
@@ -190,7 +190,7 @@ def _truncated(journal: Journal, file: Path, commit: Commit) -> UnfinishedWrite:
 def _described(
     journal: Journal, file: Path, commit: Commit, writers: Mapping[str, LogWriter] | None = None
 ) -> UnfinishedWrite:
-    """Describe a write that does not count. *writers*: those of its logs, if they are locked."""
+    """Describe a write that does not count. *writers*: the writers of its logs, if they are locked."""
     partitions = []
     for topic, partition, change in _logs(journal, commit):
         log = writers[change.name].reader() if writers else Log(journal.root / change.name)

@@ -1,6 +1,6 @@
 //! Kafka's message schemas of 4.3.1 for the records of internal topics.
 //!
-//! Names and numbers are those of the JSON files in Kafka's jars. A structure that is defined in a message has its name as a prefix.
+//! Names and numbers come from the JSON files in Kafka's jars. A structure that is defined in a message has its name as a prefix.
 
 pub(super) mod classic_groups;
 pub(super) mod cluster_nodes;

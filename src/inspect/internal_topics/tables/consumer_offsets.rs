@@ -91,7 +91,7 @@ pub fn consumer_offsets(paths: &[impl AsRef<Path>], options: &TableOptions) -> R
     Ok(table)
 }
 
-/// A row of which only the place of the record and the error are known.
+/// A row that has only the place of the record and the error.
 pub(super) fn error_row(columns: &Struct, partition: &Value<'static>, error: &LogError) -> Row {
     let value = |name| match name {
         "coordinator_partition" => partition.clone(),
@@ -221,7 +221,7 @@ fn ends_in(directory: &Arc<LogDir>, name: &str) -> Result<Ends> {
         // a log that is being deleted, or that has no segment yet
         Err(Error::LogNotFound { found: NotFound::NoSegment | NotFound::NoDirectory, .. }) => Ok(Ok(None)),
         Err(interrupted @ Error::Interrupted(_)) => Err(interrupted),
-        // the offsets of the groups are those of another log, which is whole
+        // the offsets of the groups refer to another log, which is whole
         Err(wrong) => Ok(Err(wrong.to_string())),
     }
 }

@@ -115,7 +115,7 @@ impl OpenTransactions {
         Ok(())
     }
 
-    /// Adds the rows of the transactions, before those of errors.
+    /// Adds the rows of the transactions, before the rows of errors.
     fn join(&mut self, states: &CoordinatorStates) {
         let mut table = Table::new(&COLUMNS);
         let now = system_time();
@@ -277,7 +277,7 @@ fn partition_value(partition: Option<i32>) -> Value<'static> {
     partition.map_or(Value::Null, |partition| Value::Number(partition.into()))
 }
 
-/// A row of which only the log, the first offset that is missing and the error are known.
+/// A row that has only the log, the first offset that is missing and the error.
 fn error_row(topic: Option<&str>, partition: Option<i32>, error: &LogError) -> Row {
     let value = |name| match name {
         "topic" => topic_value(topic),

@@ -38,7 +38,7 @@ impl TableOptions {
 pub(super) struct TopicLogs {
     places: Vec<Place>,
     topic: &'static str,
-    /// The data directories that were given, also those without a partition of the topic, and those of single partitions.
+    /// The data directories that were given, also those without a partition of the topic, and the directories of single partitions.
     pub(super) directories: Vec<Arc<LogDir>>,
 }
 

@@ -1,7 +1,7 @@
 //! The settings in the metadata of a cluster, read once for all partitions of a data directory.
 //!
-//! A replay of the metadata takes as long as its log is large, and every partition asks for the settings of its topic. So the process keeps
-//! those of the logs that were read last, while no file of the log changes.
+//! A replay of the metadata takes as long as its log is large, and every partition asks for the settings of its topic. So the process keeps the
+//! settings of the logs that were read last, while no file of the log changes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

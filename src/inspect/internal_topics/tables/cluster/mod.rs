@@ -38,11 +38,11 @@ const ADVICE: &str = "give the path of a partition directory";
 
 static ERRORS: Struct = Struct::shared("errors", &[field("offset", Int64), field("error", Text)]);
 
-/// The metadata of a cluster as of an offset of its log.
+/// The metadata of a cluster at an offset of its log.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct ClusterMetadata {
-    /// The exclusive end: every record below it is applied, except those of the errors.
+    /// The exclusive end: every record below it is applied, except the records in `errors`.
     pub offset: i64,
     /// The file of the snapshot from which the replay began; `None` if it began with the log.
     #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]

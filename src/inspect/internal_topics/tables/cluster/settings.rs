@@ -21,16 +21,16 @@ pub struct TopicSettings {
     pub topic: String,
     /// Where the metadata was read.
     pub source: PathBuf,
-    /// The dynamic settings of the data directory's broker, over those of all brokers, under a broker's names.
+    /// The dynamic settings of the data directory's broker, which override the settings of all brokers, under a broker's names.
     pub broker: BTreeMap<String, String>,
     /// The topic's own settings.
     pub overrides: BTreeMap<String, String>,
 }
 
 impl TopicSettings {
-    /// The settings with Kafka's precedence: `overrides`, the topic's, the broker's dynamic ones, those of `broker_file`, the
-    /// defaults. Those that one of the sources has are stated; with a file, also those that decide on retention: nothing else can
-    /// have others than the defaults.
+    /// The settings with Kafka's precedence: `overrides`, the topic's, the broker's dynamic ones, the settings in `broker_file`, the defaults.
+    /// Settings that one of the sources has are stated; with a file, also those that decide on retention: nothing else can have others than the
+    /// defaults.
     ///
     /// # Errors
     /// As [`LogConfig::from_properties`].
@@ -71,7 +71,7 @@ impl TopicSettings {
         }
     }
 
-    /// The sizes of index files and the interval of their entries, with those that `overrides` states before those of the metadata. The
+    /// The sizes of index files and the interval of their entries, from `overrides`, and where it does not state them, from the metadata. The
     /// topic's other settings do not count, also not those that this library does not support.
     ///
     /// # Errors
