@@ -31,7 +31,7 @@ class Policy(StrEnum):
 
 def repair(  # noqa: PLR0913, PLR0917  (its options)
     path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
-    policy: Annotated[Policy, typer.Option("--policy", help="What is mended.")] = Policy.TORN_TAIL,
+    policy: Annotated[Policy, typer.Option("--policy", help="What is repaired.")] = Policy.TORN_TAIL,
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,
     max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
@@ -44,7 +44,7 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
 
     torn-tail cuts a torn write off the end of the log. Any other damage of a .log is an error.
     salvage takes damaged bytes out and keeps every intact batch. It corrects offsets, lengths and leader epochs where
-    the checksum and the neighbouring batches determine them, and puts batches back that are at a wrong place.
+    the checksum and the neighbouring batches determine them, and moves batches that are at a wrong place back.
     kafka cuts the log at the first damage and removes everything after it, as a broker does at a wrong checksum. Where
     a batch with a right checksum contradicts others, a broker usually keeps the log: the plan says so; prefer salvage.
 
