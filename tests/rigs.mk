@@ -1,6 +1,6 @@
 # The tests that `make test` does not run: those with other versions of Spark, and the rigs at full length. Included by the Makefile.
 
-.PHONY: java java-tests oldest-spark crates guarantees seeded-bugs exhaustive verify-flips loom fuzz fuzz-targets repair-crashes power-cuts soak write-stress java-versions java-spark random-queries
+.PHONY: java java-tests oldest-spark release-check crates guarantees seeded-bugs exhaustive verify-flips loom fuzz fuzz-targets repair-crashes power-cuts soak write-stress java-versions java-spark random-queries
 
 OLDEST_JAVA_SPARK := $(VENV)/spark-4.0.5
 SPARKS := $(OLDEST_JAVA_SPARK) $(addprefix $(VENV)/spark-,4.1.4 4.2.1)
@@ -45,6 +45,12 @@ soak: release ## 20 million records through a writer that is killed every few se
 
 write-stress: extension ## Spark writes of several processes that are killed at random; two minutes
 	CORDWOOD_WRITE_STRESS_SECONDS=100 $(PYTEST) -s tests/python/spark/test_write_stress.py
+
+release-check: ## builds the files of a release in dist/ and checks them: descriptions, contents, size; installed and used with each Python; a quarter of an hour
+	rm -rf dist
+	$(MAKE) --no-print-directory wheel
+	$(BIN)/maturin sdist --quiet --out dist
+	CARGO_TARGET_DIR=$(abspath $(TARGET)) $(BIN)/python tests/release.py dist/*
 
 crates: $(DENY_TOOL) ## licences, duplicate versions, sources and advisories of all crates (cargo-deny); ARGS="licenses bans sources" needs no network
 	$(DENY_TOOL) --locked check $(ARGS)
