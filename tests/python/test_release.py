@@ -15,6 +15,13 @@ import release
 NAME = "cordwood-0.1.0-cp311-abi3-manylinux_2_28_x86_64.whl"
 
 
+@pytest.fixture(autouse=True)
+def repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repository of three files, so that the tests also run in a tree without git."""
+    names = {"python/cordwood/__init__.py", "python/cordwood/cli/ls.py", "python/cordwood/py.typed"}
+    monkeypatch.setattr(release, "tracked", lambda *_: names)
+
+
 def wheel(folder: Path, *others: str, without: str = "") -> Path:
     """A wheel with empty files."""
     path = folder / NAME
