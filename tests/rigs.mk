@@ -1,9 +1,10 @@
 # The tests that `make test` does not run: those with other versions of Spark, and the rigs at full length. Included by the Makefile.
 
-.PHONY: java java-tests oldest-spark guarantees seeded-bugs exhaustive verify-flips loom fuzz fuzz-targets repair-crashes power-cuts soak write-stress java-versions java-spark random-queries
+.PHONY: java java-tests oldest-spark release-check crates guarantees seeded-bugs exhaustive verify-flips loom fuzz fuzz-targets repair-crashes power-cuts soak write-stress java-versions java-spark random-queries
 
 OLDEST_JAVA_SPARK := $(VENV)/spark-4.0.5
 SPARKS := $(OLDEST_JAVA_SPARK) $(addprefix $(VENV)/spark-,4.1.4 4.2.1)
+DENY_TOOL := $(TARGET)/tools/bin/cargo-deny
 empty :=
 java: prerequisites release ## the tests of the Spark data source in Java, with the newest Spark and some with the oldest
 	@if command -v mvn > /dev/null && command -v javac > /dev/null; then $(MAKE) --no-print-directory java-tests; fi
@@ -44,6 +45,15 @@ soak: release ## 20 million records through a writer that is killed every few se
 
 write-stress: extension ## Spark writes of several processes that are killed at random; two minutes
 	CORDWOOD_WRITE_STRESS_SECONDS=100 $(PYTEST) -s tests/python/spark/test_write_stress.py
+
+release-check: ## builds the files of a release in dist/ and checks them: descriptions, contents, size; installed and used with each Python; a quarter of an hour
+	rm -rf dist
+	$(MAKE) --no-print-directory wheel
+	$(BIN)/maturin sdist --quiet --out dist
+	CARGO_TARGET_DIR=$(abspath $(TARGET)) $(BIN)/python tests/release.py dist/*
+
+crates: $(DENY_TOOL) ## licences, duplicate versions, sources and advisories of all crates (cargo-deny); ARGS="licenses bans sources" needs no network
+	$(DENY_TOOL) --locked check $(ARGS)
 
 java-versions: release $(JAR) $(addsuffix /.installed,$(SPARKS)) ## the Spark data source in Java with every version of Spark that it supports
 	CORDWOOD_SPARKS=$(subst $(empty) $(empty),:,$(abspath $(SPARKS))) $(PYTEST) tests/python/spark_java/test_versions.py
@@ -90,3 +100,6 @@ fuzz-targets: $(FUZZ_TOOL)
 
 $(FUZZ_TOOL):
 	$(CARGO) install --quiet cargo-fuzz --version 0.13.2 --locked --root $(TARGET)/tools
+
+$(DENY_TOOL):
+	$(CARGO) install --quiet cargo-deny --version 0.20.2 --locked --root $(TARGET)/tools
