@@ -1,4 +1,5 @@
-# What contributors use; `make help` lists all targets. The rigs are in tests/rigs.mk, the benches in benches/benches.mk.
+# What contributors use; `make help` lists all targets. The rigs are in tests/rigs.mk, the benches in
+# benches/benches.mk.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -13,11 +14,12 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO := cargo
-# A command builds the default members of the workspace, or its own package beside these two: with one set of features, of the
-# dependencies too, the core is compiled once for all.
+# A command builds the default members of the workspace, or its own package beside these two: with one set of
+# features, of the dependencies too, the core is compiled once for all.
 CORE := --package cordwood --package cordwood-python
 RUST_TESTS := $(CARGO) test --locked
-# Without optimisation the unit tests compile in a fraction of the time, which is more than they then take longer.
+# Without optimisation the unit tests compile in a fraction of the time, which is more than they then take
+# longer.
 UNIT_TESTS := CARGO_PROFILE_DEV_OPT_LEVEL=0 $(CARGO) test --locked --package cordwood --features binding --lib
 JAR := python/cordwood/spark/jars/cordwood-spark.jar
 # the assertions of the Python tests are compiled once, not by every process that collects tests
@@ -27,9 +29,9 @@ export PYO3_PYTHON := $(abspath $(BIN))/python
 
 .PHONY: help demo docs check test test-all test-rest lint rust compiled python interop costs wheel jar fmt extension release dist clean prerequisites
 
-# `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
-# `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
-# process more than cores, because the one with Spark often waits.
+# `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make
+# interop`, a part of `make test-all`, runs. tests/python/conftest.py determines which tests share a process
+# when they run in parallel. There is one process more than cores, because the one with Spark often waits.
 LATER := interop or long or java
 PYTEST := $(BIN)/python -m pytest
 IN_PARALLEL := --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadscope --no-loadscope-reorder
@@ -41,7 +43,8 @@ help: ## list the targets
 demo: release $(if $(shell command -v mvn && command -v javac),$(JAR)) ## run the main jobs on real data in the repository
 	@$(BIN)/python tests/demo.py
 
-# The tools of the site are in a directory of their own. It has no page of another server, and can be opened from the disk.
+# The tools of the site are in a directory of their own. It has no page of another server, and can be opened
+# from the disk.
 docs: extension $(VENV)/docs/.installed ## the documentation as a site in target/site, strictly; and its examples are run; a browser searches it
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(abspath $(VENV))/docs $(BIN)/python -m mkdocs build --strict --quiet \
 		--config-file docs/mkdocs.yml --site-dir $(abspath $(TARGET))/site
@@ -54,7 +57,8 @@ $(VENV)/docs/.installed: docs/requirements.txt $(VENV)/.tools
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) --requirement $<
 	@touch $@
 
-# The modules with changes that are not committed, if M names none. Without optimisation the crate compiles in a fraction of the time.
+# The modules with changes that are not committed, if M names none. Without optimisation the crate compiles in
+# a fraction of the time.
 MODULES := $(sort $(basename $(notdir $(wildcard src/*))))
 M ?= $(filter $(MODULES),$(shell git diff --name-only HEAD -- src tests/rust | sed -nE 's,^(src|tests/rust)/([a-z_]+)[/.].*,\2,p' | sort -u))
 check: $(VENV)/.tools ## after each edit: format, clippy, ruff, mypy, the tests of the changed modules (or `make check M=segment`)
@@ -72,8 +76,8 @@ test: prerequisites compiled lint rust python ## before each commit: lints, Rust
 
 test-all: test test-rest ## what CI runs: `test`, then `test-rest`
 
-# The tests that the guarantees name have run before, except `make power-cuts`; `make guarantees` runs the rigs, `make loom` the models
-# of threads.
+# The tests that the guarantees name have run before, except `make power-cuts`; `make guarantees` runs the
+# rigs, `make loom` the models of threads.
 test-rest: interop costs java oldest-spark demo docs ## the tests outside `test`: Kafka, the oldest Spark, the demo, the documentation, rustdoc, the names of the guarantees
 	$(CARGO) clippy --locked --package cordwood --lib --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
@@ -93,8 +97,8 @@ rust: ## Rust tests and doc examples; the layer check is one of them
 	$(RUST_TESTS) --test '*'
 	$(RUST_TESTS) $(CORE) --doc
 
-# Compiles the Rust tests while pip installs the tools: on a bare machine each of them leaves a core idle. $(TOOLS) is a variable,
-# because `make -n` executes a recipe line in which it finds $$(MAKE).
+# Compiles the Rust tests while pip installs the tools: on a bare machine each of them leaves a core idle.
+# $(TOOLS) is a variable, because `make -n` executes a recipe line in which it finds $$(MAKE).
 TOOLS := $(MAKE) --no-print-directory $(VENV)/.tools
 compiled:
 	@{ $(UNIT_TESTS) --no-run && $(RUST_TESTS) --test '*' --no-run; } & compiling=$$!; $(TOOLS) || { wait $$compiling; exit 1; }; wait $$compiling
@@ -151,9 +155,9 @@ $(VENV)/.tools: requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
 	@touch $@
 
-# Python files are used in place; Rust is rebuilt, also if the stub changes, which contains its docstrings. Tests use a build that is
-# fast to compile and has all assertions; rigs and tests with Kafka use an optimised one; benches measure that of the wheels. Each
-# build replaces the others.
+# Python files are used in place; Rust is rebuilt, also if the stub changes, which contains its docstrings.
+# Tests use a build that is fast to compile and has all assertions; rigs and tests with Kafka use an optimised
+# one; benches measure that of the wheels. Each build replaces the others.
 STUBS := python/cordwood/_core.pyi $(wildcard python/cordwood/_stubs/*.pyi)
 SOURCES := $(VENV)/.tools pyproject.toml Cargo.toml Cargo.lock src/python/Cargo.toml $(STUBS) $(shell find src -name '*.rs')
 DEVELOP := VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked

@@ -29,7 +29,8 @@ bench-sweeps: $(VENV)/.tools ## how costs grow with sizes, drawn as SVG; ARGS ar
 bench-cold: ## page faults and reads of look-ups in files that are not in the page cache; ARGS as of bench-sweeps
 	$(BENCH) --bench cold -- $(ARGS)
 
-# Packages that only this bench needs, in a directory of their own. NumPy's other threads would wait in a loop beside the measurement.
+# Packages that only this bench needs, in a directory of their own. NumPy's other threads would wait in a loop
+# beside the measurement.
 bench-python: dist $(VENV)/bench/.installed ## reading from Python compared with other packages; ARGS are those of benches/python/run.py
 	OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(abspath $(VENV))/bench $(BIN)/python benches/python/run.py $(ARGS)
 

@@ -1,7 +1,8 @@
-//! Compaction of a log, compared with Kafka's own cleaner on the same segments, in alternating turns: `make bench-compaction`.
+//! Compaction of a log, compared with Kafka's own cleaner on the same segments, in alternating turns: `make
+//! bench-compaction`.
 //!
-//! After every turn the records of both logs are compared; of logs without compression also the files, byte for byte. Exit code 1:
-//! they differ, or with `--strict` a floor was missed.
+//! After every turn the records of both logs are compared; of logs without compression also the files, byte
+//! for byte. Exit code 1: they differ, or with `--strict` a floor was missed.
 
 use std::fmt::Write;
 use std::fs;

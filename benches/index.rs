@@ -1,8 +1,8 @@
-//! Index look-up: `learned`, `warm` and `binary`, mapped and by position, compared with a plain binary search over the same bytes,
-//! a search of decoded pairs, and a linear search.
+//! Index look-up: `learned`, `warm` and `binary`, mapped and by position, compared with a plain binary search
+//! over the same bytes, a search of decoded pairs, and a linear search.
 //!
-//! The files have 2 MiB, the size for a segment of 1 GiB at Kafka's default interval of 4,096 bytes. *Tail* targets are
-//! among the last 1,024 entries, *uniform* ones between the first key and the last.
+//! The files have 2 MiB, the size for a segment of 1 GiB at Kafka's default interval of 4,096 bytes. *Tail*
+//! targets are among the last 1,024 entries, *uniform* ones between the first key and the last.
 
 use std::path::Path;
 

@@ -1,14 +1,15 @@
-//! Look-ups in a partition by offset and by time: `Log::locate` and `Log::offset_for_time`, mapped and by position, compared
-//! with a naive reader that reads 61 bytes per batch from its segment's start, or from the position in its index.
+//! Look-ups in a partition by offset and by time: `Log::locate` and `Log::offset_for_time`, mapped and by
+//! position, compared with a naive reader that reads 61 bytes per batch from its segment's start, or from the
+//! position in its index.
 //!
-//! The library confirms the index entry by the log, compares the headers of neighbours, and verifies the checksum of the
-//! batch that the answer depends on. The naive reader verifies nothing, except in the arm `naive/index_crc`; by time it
-//! verifies the one batch that it decodes.
+//! The library confirms the index entry by the log, compares the headers of neighbours, and verifies the
+//! checksum of the batch that the answer depends on. The naive reader verifies nothing, except in the arm
+//! `naive/index_crc`; by time it verifies the one batch that it decodes.
 //!
 //! Four segments of 64 MiB. *Tail* targets are in the last 1,024 batches, *uniform* ones anywhere.
 //!
-//! Bulk look-ups, `Log::locate_many` and `Log::offsets_for_times`, in calls of 10,000 over 1 GiB of batches of 16 KiB, after
-//! the tables are built, compared with single look-ups and the naive reader in a loop.
+//! Bulk look-ups, `Log::locate_many` and `Log::offsets_for_times`, in calls of 10,000 over 1 GiB of batches
+//! of 16 KiB, after the tables are built, compared with single look-ups and the naive reader in a loop.
 
 use std::fmt::Debug;
 use std::hint::black_box;

@@ -16,7 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 RECORD = Path(__file__).parent / "record"
-# Okabe and Ito's colours, which people with colour blindness can tell apart, without yellow; all are clear on white
+# Okabe and Ito's colours, which people with colour blindness can tell apart, without yellow; all are clear on
+# white
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000"]
 MARKERS = ["o", "s", "^", "D", "v", "x"]
 
@@ -176,7 +177,8 @@ def main() -> None:
     parser.add_argument("--to", type=Path, default=RECORD, help="the folder of the SVG files")
     arguments = parser.parse_args()
     path = arguments.record or max(RECORD.glob("*-sweeps.csv"))
-    # an opaque background, so that the text is as clear on a dark page as on a light one; ids that do not change
+    # an opaque background, so that the text is as clear on a dark page as on a light one; ids that do not
+    # change
     mpl.rcParams.update({"svg.hashsalt": "cordwood", "svg.fonttype": "none", "savefig.facecolor": "white"})
     record = read(path)
     for drawing in DRAWINGS:

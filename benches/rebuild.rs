@@ -1,7 +1,8 @@
-//! Rebuilding the indexes of a log of 1 GiB, compared with `LogSegment.recover` of its four segments: `make bench-inspect`.
+//! Rebuilding the indexes of a log of 1 GiB, compared with `LogSegment.recover` of its four segments: `make
+//! bench-inspect`.
 //!
-//! Kafka writes the indexes, and `rebuild` compares those that it derives with them, on two threads, so every turn checks
-//! both sides. Exit code 1: an index differs, or with `--strict` a floor was missed.
+//! Kafka writes the indexes, and `rebuild` compares those that it derives with them, on two threads, so every
+//! turn checks both sides. Exit code 1: an index differs, or with `--strict` a floor was missed.
 
 use std::path::Path;
 

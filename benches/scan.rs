@@ -1,14 +1,15 @@
-//! Records to Arrow: scans of a mapped partition into record batches, with the default columns and with only `offset`
-//! and `timestamp`, for each codec.
+//! Records to Arrow: scans of a mapped partition into record batches, with the default columns and with only
+//! `offset` and `timestamp`, for each codec.
 //!
-//! `naive/rows` verifies the checksum, decompresses with each library's simplest call, and decodes every record into a
-//! row of owned values. `parts` is the minimum cost of the work: checksum, decompression and decoding by this crate, and
-//! one copy of the bytes of keys and values; no columns, no headers.
+//! `naive/rows` verifies the checksum, decompresses with each library's simplest call, and decodes every
+//! record into a row of owned values. `parts` is the minimum cost of the work: checksum, decompression and
+//! decoding by this crate, and one copy of the bytes of keys and values; no columns, no headers.
 //!
 //! `pread` reads by position, as by default, into buffers that are used again.
 //!
-//! `cordwood/views` has `offset`, `timestamp`, and keys and values as views. `lengths`, only of uncompressed batches, is a loop
-//! that verifies the checksum and reads the lengths and deltas of every record: the minimum cost of columns that copy nothing.
+//! `cordwood/views` has `offset`, `timestamp`, and keys and values as views. `lengths`, only of uncompressed
+//! batches, is a loop that verifies the checksum and reads the lengths and deltas of every record: the
+//! minimum cost of columns that copy nothing.
 //!
 //! Bytes are those of the batches before compression, so that rates of different codecs can be compared.
 

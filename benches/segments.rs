@@ -1,9 +1,10 @@
-//! Floor by base offset among the segments of a log: the skip list's view and reader, compared with a sorted array, searched
-//! by the standard library, and with a locked map.
+//! Floor by base offset among the segments of a log: the skip list's view and reader, compared with a sorted
+//! array, searched by the standard library, and with a locked map.
 //!
-//! Each arm is timed twice. *Latency*: each look-up waits for the result of the previous one. *Throughput*: they do not
-//! wait. Both read a field of the segment that was found, and every result is compared with a walk along the segments first.
-//! There are more targets than a branch predictor can learn: with 4,096 of them the map seemed four times as fast.
+//! Each arm is timed twice. *Latency*: each look-up waits for the result of the previous one. *Throughput*:
+//! they do not wait. Both read a field of the segment that was found, and every result is compared with a
+//! walk along the segments first. There are more targets than a branch predictor can learn: with 4,096 of
+//! them the map seemed four times as fast.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

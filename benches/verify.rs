@@ -1,5 +1,5 @@
-//! `verify` of uncompressed batches, on one thread, compared with the checksums of the same bytes alone: in memory that is mapped
-//! already, and read from the file, which no verification can do without.
+//! `verify` of uncompressed batches, on one thread, compared with the checksums of the same bytes alone: in
+//! memory that is mapped already, and read from the file, which no verification can do without.
 
 use std::hint::black_box;
 

@@ -1,8 +1,8 @@
-//! Every header of a partition: `Log::scan` with `batches_only`, mapped and by position, compared with a loop that reads
-//! 17 and then 61 bytes per batch, like Kafka's, and one that steps through a mapping.
+//! Every header of a partition: `Log::scan` with `batches_only`, mapped and by position, compared with a loop
+//! that reads 17 and then 61 bytes per batch, like Kafka's, and one that steps through a mapping.
 //!
-//! The library verifies every batch's checksum and compares the headers of neighbours. So the naive arms also exist with the
-//! checksum (`crc`), which reads the whole batch. Only those do the same work.
+//! The library verifies every batch's checksum and compares the headers of neighbours. So the naive arms also
+//! exist with the checksum (`crc`), which reads the whole batch. Only those do the same work.
 
 use std::hint::black_box;
 use std::os::unix::fs::FileExt;

@@ -47,8 +47,8 @@ impl fmt::Display for NotFound {
     }
 }
 
-/// Every error of the crate. The messages state facts; the interfaces (Python, the command line, Spark) add advice on what to do
-/// next.
+/// Every error of the crate. The messages state facts; the interfaces (Python, the command line, Spark) add
+/// advice on what to do next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -75,8 +75,8 @@ pub enum Error {
         /// What the file contains.
         found: String,
     },
-    /// A batch that is larger than the limit of a reader, `max_batch_bytes`, as stored or decompressed. It is not damaged, and no
-    /// reader skips it: read it with a higher limit.
+    /// A batch that is larger than the limit of a reader, `max_batch_bytes`, as stored or decompressed. It is
+    /// not damaged, and no reader skips it: read it with a higher limit.
     #[error("{} has at position {}{} a batch above max_batch_bytes: expected {expected}, found {found}",
             place.file.display(), place.position, offset_words(place.offset))]
     BatchTooLarge {
@@ -109,8 +109,8 @@ pub enum Error {
         /// The size that was given.
         found: String,
     },
-    /// A batch of a producer whose first sequence does not follow the last one of that producer: a batch before it is missing, or it
-    /// is an old batch again.
+    /// A batch of a producer whose first sequence does not follow the last one of that producer: a batch
+    /// before it is missing, or it is an old batch again.
     #[error(
         "{}: expected sequence {expected} of producer {producer_id}, epoch {producer_epoch}, found {found}{}",
         sequence_argument(*position), batch_words(*position)
@@ -155,7 +155,8 @@ pub enum Error {
         /// Exclusive.
         log_end_offset: i64,
     },
-    /// A file of the log was shortened, replaced or removed after the log was opened. Open the log again, or refresh it.
+    /// A file of the log was shortened, replaced or removed after the log was opened. Open the log again, or
+    /// refresh it.
     #[error("{} changed while it was read: expected {expected}, found {found}", file.display())]
     LogChanged {
         /// The file.
@@ -205,8 +206,8 @@ pub enum Error {
         /// What the lock is for.
         rule: &'static str,
     },
-    /// An earlier write or flush failed, so the state of the disk is not known and the handle accepts no more writes. Open
-    /// the log again: recovery keeps all acknowledged records.
+    /// An earlier write or flush failed, so the state of the disk is not known and the handle accepts no more
+    /// writes. Open the log again: recovery keeps all acknowledged records.
     #[error("the log takes no more writes: {reason}")]
     Poisoned {
         /// What failed.
@@ -224,7 +225,8 @@ pub enum Error {
         /// The class of the handle.
         handle: &'static str,
     },
-    /// The caller's [`Interrupt`](crate::types::Interrupt) stopped the call; the source is the caller's error.
+    /// The caller's [`Interrupt`](crate::types::Interrupt) stopped the call; the source is the caller's
+    /// error.
     #[error("interrupted: {0}")]
     Interrupted(Box<dyn std::error::Error + Send + Sync>),
 }
@@ -305,7 +307,8 @@ impl Error {
         }
     }
 
-    /// The offsets of the log, `[log start offset, log end offset)`; `None` for any error but [`Error::OffsetOutOfRange`].
+    /// The offsets of the log, `[log start offset, log end offset)`; `None` for any error but
+    /// [`Error::OffsetOutOfRange`].
     pub fn log_offsets(&self) -> Option<Range<i64>> {
         match self {
             Self::OffsetOutOfRange { log_start_offset, log_end_offset, .. } => {
@@ -387,7 +390,8 @@ impl Error {
 
 #[cfg(feature = "inspect")]
 impl Error {
-    /// Whether it is about files that cannot be read now, such as files of another user, and not about what they contain.
+    /// Whether it is about files that cannot be read now, such as files of another user, and not about what
+    /// they contain.
     pub(crate) fn is_unreadable(&self) -> bool {
         matches!(self, Self::Io { .. } | Self::LogNotFound { .. } | Self::LogChanged { .. })
     }

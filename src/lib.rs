@@ -64,7 +64,8 @@ pub mod bench {
     use crate::record::BatchHeader;
     use crate::segment::{SegmentAppender, SegmentLayout};
 
-    /// The end offset of a log's last segment, and the bytes of its offset index and time index, as recovery computes them.
+    /// The end offset of a log's last segment, and the bytes of its offset index and time index, as recovery
+    /// computes them.
     ///
     /// # Errors
     /// As [`LogWriter::open`](crate::writer::LogWriter::open).

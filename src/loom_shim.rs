@@ -1,10 +1,11 @@
-//! Synchronisation primitives: the standard library and arc-swap in a release build, loom's models of both under
-//! `cfg(loom)`. Apart from the `models` modules, only this file uses `cfg(loom)`.
+//! Synchronisation primitives: the standard library and arc-swap in a release build, loom's models of both
+//! under `cfg(loom)`. Apart from the `models` modules, only this file uses `cfg(loom)`.
 //!
-//! loom explores every interleaving, and every stale value that the memory model allows, but only for its own types. It has no
-//! `OnceLock` and does not model arc-swap. Under `cfg(loom)`, [`OnceLock`] therefore stores its value in the standard type and
-//! its memory ordering in a modelled flag, and [`Swap`] is a version and a modelled mutex. The models check the skip list's use
-//! of an atomically swapped pointer; they do not check the code of arc-swap.
+//! loom explores every interleaving, and every stale value that the memory model allows, but only for its own
+//! types. It has no `OnceLock` and does not model arc-swap. Under `cfg(loom)`, [`OnceLock`] therefore stores
+//! its value in the standard type and its memory ordering in a modelled flag, and [`Swap`] is a version and a
+//! modelled mutex. The models check the skip list's use of an atomically swapped pointer; they do not check
+//! the code of arc-swap.
 
 pub(crate) use shipped_or_modelled::{
     Arc, AtomicBool, AtomicI64, AtomicU64, AtomicUsize, CHECKS_TRUNCATIONS, Cached, Condvar, Event, GATHERS,
@@ -35,8 +36,8 @@ mod shipped_or_modelled {
     /// The memory order of the skip list's publishing store.
     pub(crate) const PUBLISH: Ordering = Ordering::Release;
 
-    /// A repeated event that threads wait for. They wake up without taking a lock; with a condition variable, all of them would
-    /// contend for its mutex.
+    /// A repeated event that threads wait for. They wake up without taking a lock; with a condition variable,
+    /// all of them would contend for its mutex.
     #[derive(Debug, Default)]
     pub(crate) struct Event(AtomicU32);
 
@@ -46,7 +47,8 @@ mod shipped_or_modelled {
             self.0.load(Ordering::Acquire)
         }
 
-        /// Waits until the event has happened more than `count` times; may also wake up spuriously. Returns true after a timeout.
+        /// Waits until the event has happened more than `count` times; may also wake up spuriously. Returns
+        /// true after a timeout.
         pub(crate) fn wait(&self, count: u32, timeout: Duration) -> bool {
             // `None`, which means no timeout, for a duration out of range: no caller waits as long
             let timeout = Timespec::try_from(timeout).ok();
@@ -85,7 +87,8 @@ mod shipped_or_modelled {
         }
     }
 
-    /// One reader's handle of a [`Swap`], with the last value that it read: a check costs a load and a comparison.
+    /// One reader's handle of a [`Swap`], with the last value that it read: a check costs a load and a
+    /// comparison.
     pub(crate) struct Cached<T>(Cache<Arc<ArcSwap<T>>, Arc<T>>);
 
     impl<T> Cached<T> {
@@ -110,13 +113,15 @@ mod shipped_or_modelled {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
     pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-    /// Two keys instead of 64, so that a model of four pushes crosses the end of a node, of the table and of a lane.
+    /// Two keys instead of 64, so that a model of four pushes crosses the end of a node, of the table and of
+    /// a lane.
     pub(crate) const KEYS: usize = 2;
 
     /// loom requires deterministic runs, which a clock would prevent.
     pub(crate) const GATHERS: bool = false;
 
-    /// Two seeded bugs, this one and the next, show that the models detect errors: see the tests of `skip_list`.
+    /// Two seeded bugs, this one and the next, show that the models detect errors: see the tests of
+    /// `skip_list`.
     pub(crate) const CHECKS_TRUNCATIONS: bool = !cfg!(seeded_forgotten_truncation);
 
     pub(crate) const PUBLISH: Ordering =

@@ -63,7 +63,8 @@ pub struct OffsetPosition {
     pub position: i32,
 }
 
-/// The location of the batch that contains an offset. Kafka: `FileRecords.LogOffsetPosition`, from `LogSegment.translateOffset`.
+/// The location of the batch that contains an offset. Kafka: `FileRecords.LogOffsetPosition`, from
+/// `LogSegment.translateOffset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct Location {
@@ -99,10 +100,12 @@ pub enum Io {
     Pread,
 }
 
-/// A function that receives each warning of a [`Log`](crate::log::Log) once, when a call finds it. All of them are also in
-/// [`Log::warnings`](crate::log::Log::warnings), which also says if records are hidden below the log start offset.
+/// A function that receives each warning of a [`Log`](crate::log::Log) once, when a call finds it. All of
+/// them are also in [`Log::warnings`](crate::log::Log::warnings), which also says if records are hidden below
+/// the log start offset.
 ///
-/// The function runs in the thread that found the warning, during the call, and must not use the log. [`OnWarning::IGNORE`] does nothing.
+/// The function runs in the thread that found the warning, during the call, and must not use the log.
+/// [`OnWarning::IGNORE`] does nothing.
 ///
 /// It is a plain function, as [`Interrupt`] is.
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +122,8 @@ impl Default for OnWarning {
     }
 }
 
-/// A function that long operations call from time to time; an `Err` stops the operation. [`Interrupt::NEVER`] never does.
+/// A function that long operations call from time to time; an `Err` stops the operation. [`Interrupt::NEVER`]
+/// never does.
 ///
 /// It is a plain function, so that a handle is `Send + Sync` and two handles share no state through it.
 #[derive(Debug, Clone, Copy)]
@@ -157,8 +161,9 @@ pub struct OtherUnit {
 
 #[cfg(feature = "arrow")]
 impl OtherUnit {
-    /// The unit that a number of milliseconds since the epoch was probably meant in; `None` if it may be milliseconds, or no time in any unit:
-    /// 0 and small numbers, negative ones, and the largest, as in "to the end".
+    /// The unit that a number of milliseconds since the epoch was probably meant in; `None` if it may be
+    /// milliseconds, or no time in any unit: 0 and small numbers, negative ones, and the largest, as in
+    /// "to the end".
     pub fn of(number: i64) -> Option<Self> {
         // 1980 to 2100, ms. In two units no number is within it.
         const PLAUSIBLE: std::ops::Range<i64> = 315_532_800_000..4_102_444_800_000;
@@ -171,7 +176,8 @@ impl OtherUnit {
         found.map(|(name, milliseconds)| Self { name, milliseconds })
     }
 
-    /// A number of milliseconds since the epoch. A number that is only plausible in another unit is an error that names the unit.
+    /// A number of milliseconds since the epoch. A number that is only plausible in another unit is an error
+    /// that names the unit.
     ///
     /// # Errors
     /// [`Error::Config`].
@@ -184,8 +190,8 @@ impl OtherUnit {
     }
 }
 
-/// Offsets as every message writes them: `offset 5`, `offsets 5 to 9` with the last one, `offset 5 and after` if the end, exclusive, is not
-/// known, `no offset` if there is none.
+/// Offsets as every message writes them: `offset 5`, `offsets 5 to 9` with the last one, `offset 5 and after`
+/// if the end, exclusive, is not known, `no offset` if there is none.
 #[doc(hidden)]
 pub fn offsets_in_words(start: i64, end: Option<i64>) -> String {
     match end.map(|end| end.saturating_sub(1)) {

@@ -1,4 +1,5 @@
-# The tests that `make test` does not run: those with other versions of Spark, and the rigs at full length. Included by the Makefile.
+# The tests that `make test` does not run: those with other versions of Spark, and the rigs at full length.
+# Included by the Makefile.
 
 .PHONY: java java-tests oldest-spark release-check crates guarantees seeded-bugs exhaustive verify-flips loom fuzz fuzz-targets repair-crashes power-cuts soak write-stress java-versions java-spark random-queries
 
@@ -12,7 +13,8 @@ java: prerequisites release ## the tests of the Spark data source in Java, with 
 java-tests: $(JAR) $(OLDEST_JAVA_SPARK)/.installed
 	CORDWOOD_SPARKS=$(abspath $(OLDEST_JAVA_SPARK)) $(PYTEST) --durations 20 -m "java and not many"
 
-# `make python` uses the pinned version; this is the oldest that pyproject.toml allows. Its directory is first on the path.
+# `make python` uses the pinned version; this is the oldest that pyproject.toml allows. Its directory is first
+# on the path.
 OLDEST_SPARK := 4.2.0
 oldest-spark: release $(VENV)/spark-$(OLDEST_SPARK)/.installed ## the tests of shared sources and streams with the oldest Spark
 	PYTHONPATH=$(abspath $(VENV))/spark-$(OLDEST_SPARK) $(BIN)/python -m pytest \
@@ -65,9 +67,10 @@ java-spark: prerequisites release $(JAR) ## the tests of the Spark data source i
 random-queries: prerequisites release $(JAR) ## 2,250 random queries through both Spark data sources and Parquet; ten minutes
 	$(PYTEST) --timeout 0 tests/python/spark_java/test_random_queries.py
 
-# Tests the shipped skip list and group commit under every interleaving that loom generates. Then a store of the skip list is
-# weakened and a check of the group commit is removed, and loom must detect both; otherwise the first run proves nothing. The
-# target directory is their own, because the flag rebuilds everything; the wrapper rebuilds the crate alone.
+# Tests the shipped skip list and group commit under every interleaving that loom generates. Then a store of
+# the skip list is weakened and a check of the group commit is removed, and loom must detect both; otherwise
+# the first run proves nothing. The target directory is their own, because the flag rebuilds everything; the
+# wrapper rebuilds the crate alone.
 LOOM := CARGO_TARGET_DIR=$(TARGET)/loom RUSTFLAGS="--cfg loom" $(CARGO) test --locked --package cordwood --lib --no-default-features models
 SEEDED := RUSTC_WORKSPACE_WRAPPER=$(abspath tests/seeded_rustc) $(LOOM)
 loom: ## skip list and group commit under every interleaving; and seeded faults, which must be detected
@@ -81,7 +84,8 @@ loom: ## skip list and group commit under every interleaving; and seeded faults,
 		cat $(TARGET)/loom/seeded.log; echo "loom did not detect the seeded fault of $$part"; exit 1; }; done
 	@echo "loom detected the seeded faults"
 
-# Each target runs for so many seconds. New inputs are written below target/; those that find a bug belong into tests/fuzz/corpus.
+# Each target runs for so many seconds. New inputs are written below target/; those that find a bug belong
+# into tests/fuzz/corpus.
 FUZZ_SECONDS := 20
 FUZZ_TOOL := $(TARGET)/tools/bin/cargo-fuzz
 FUZZ := PATH=$(abspath $(TARGET))/tools/bin:$$PATH $(CARGO) +nightly fuzz run --fuzz-dir tests/fuzz -O --debug-assertions

@@ -1,8 +1,8 @@
 //! Batches of idempotent producers, compared with `UnifiedLog.appendAsLeader` on the same batches.
 //!
-//! The batches of [`PRODUCERS`] producers are appended in turn, so that each is checked against the states of its producer: its epoch,
-//! its sequence, and the last five batches. Their sequences, and so their checksums, are set before they are appended again, which is
-//! not timed.
+//! The batches of [`PRODUCERS`] producers are appended in turn, so that each is checked against the states of
+//! its producer: its epoch, its sequence, and the last five batches. Their sequences, and so their checksums,
+//! are set before they are appended again, which is not timed.
 
 use std::fs;
 use std::path::Path;
@@ -72,7 +72,8 @@ pub(super) fn set_sequence(raw: &mut [u8], sequence: usize) {
     raw[17..21].copy_from_slice(&crc.to_be_bytes());
 }
 
-/// `count` batches into an empty log. With `keep`, duplicates and gaps are tried afterwards, and the log is closed.
+/// `count` batches into an empty log. With `keep`, duplicates and gaps are tried afterwards, and the log is
+/// closed.
 fn ours(dir: &Path, count: usize, keep: bool, batches: &mut Batches) -> TurnResult {
     let mut writer = LogWriter::open(dir, &options(FlushMode::None, INTERVAL)).unwrap();
     let appender = writer.appender();

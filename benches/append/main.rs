@@ -1,9 +1,9 @@
-//! Appends to a log and its recovery, compared with Kafka's own classes on the same batches, in alternating turns:
-//! `make bench-append`.
+//! Appends to a log and its recovery, compared with Kafka's own classes on the same batches, in alternating
+//! turns: `make bench-append`.
 //!
 //! The written files are compared byte for byte before results are printed. Exit code 1: they differ, or with
-//! `--strict` a floor was missed. This is not a criterion bench, because each turn starts with an empty log and the
-//! other side runs in a JVM.
+//! `--strict` a floor was missed. This is not a criterion bench, because each turn starts with an empty log
+//! and the other side runs in a JVM.
 
 mod idempotent;
 mod opening;
@@ -82,8 +82,8 @@ impl Arguments {
     }
 }
 
-/// Batches of one record, all of the same size, as many as fit into a core's private cache, like a batch that was just
-/// received.
+/// Batches of one record, all of the same size, as many as fit into a core's private cache, like a batch that
+/// was just received.
 #[derive(Debug)]
 struct Batches {
     timestamps: Vec<i64>,
@@ -318,7 +318,8 @@ fn group_commit(arguments: &Arguments, pairs: &mut Vec<Pair>) {
     }
 }
 
-/// Recovery of a segment of 1 GiB after a kill, compared with `LogSegment.recover`, from the disk and from the page cache.
+/// Recovery of a segment of 1 GiB after a kill, compared with `LogSegment.recover`, from the disk and from
+/// the page cache.
 fn recoveries(arguments: &Arguments, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
     const CALL: usize = 1024;
     for (size, [disk_floor, hot_floor]) in [(KIB, [Some(2.0), Some(4.0)]), (16 * KIB, [None, None])] {
@@ -337,7 +338,8 @@ fn recoveries(arguments: &Arguments, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
                     (start..start + CALL).flat_map(|i| at_offset(&mut batches.raw, i).to_vec()).collect();
                 writer.append_batches(&raw, true).unwrap();
             }
-            // dirty pages cannot be dropped from the cache; then the writer is dropped, which leaves the log as a kill does
+            // dirty pages cannot be dropped from the cache; then the writer is dropped, which leaves the log
+            // as a kill does
             writer.flush().unwrap();
         }
         fs::create_dir_all(&dirs[1]).unwrap();
@@ -412,8 +414,8 @@ fn page_faults() -> u64 {
     fields[7].parse::<u64>().unwrap() + fields[9].parse::<u64>().unwrap()
 }
 
-/// Counts the appends with page faults among 100,000 appends that each add an entry to both indexes. Faults are
-/// expected only when the next 64 KiB of an index are prepared, in one call. True if this holds.
+/// Counts the appends with page faults among 100,000 appends that each add an entry to both indexes. Faults
+/// are expected only when the next 64 KiB of an index are prepared, in one call. True if this holds.
 fn index_faults(arguments: &Arguments) -> bool {
     const COUNT: usize = 100_000;
     const AHEAD: usize = 64 * KIB;

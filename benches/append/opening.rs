@@ -1,4 +1,5 @@
-//! An opening that loads many producers from a snapshot, compared with `UnifiedLog.create` on the same directory.
+//! An opening that loads many producers from a snapshot, compared with `UnifiedLog.create` on the same
+//! directory.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +42,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// After each opening a batch of a new producer is appended and the log closed, so that a snapshot of all producers is written.
+/// After each opening a batch of a new producer is appended and the log closed, so that a snapshot of all
+/// producers is written.
 pub(super) fn with_producers(arguments: &Arguments, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
     let name = format!("open/{PRODUCERS}-producers");
     if !arguments.wants(&name) {

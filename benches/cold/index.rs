@@ -1,8 +1,8 @@
 //! Look-ups in an index of 10 MiB, mapped.
 //!
-//! *First*: the first look-up of an index that was just opened. *Model*: all keys have been read, and the model of
-//! `Method::Learned` is in memory. *Tail* targets are between the keys of the last 1,024 entries, *uniform* ones between the
-//! first key and the last.
+//! *First*: the first look-up of an index that was just opened. *Model*: all keys have been read, and the
+//! model of `Method::Learned` is in memory. *Tail* targets are between the keys of the last 1,024 entries,
+//! *uniform* ones between the first key and the last.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The first look-up in a log of 112 MiB in segments of 32 MiB. With `io=auto` the last segment is read by position, and the others are
-//! mapped.
+//! The first look-up in a log of 112 MiB in segments of 32 MiB. With `io=auto` the last segment is read by
+//! position, and the others are mapped.
 
 use std::fs;
 

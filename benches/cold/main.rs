@@ -1,7 +1,8 @@
-//! Look-ups in files that are not in the page cache: page faults, bytes read and time of each, `make bench-cold`.
+//! Look-ups in files that are not in the page cache: page faults, bytes read and time of each, `make
+//! bench-cold`.
 //!
-//! Before each look-up all pages of the files are evicted, which is checked. Then the index or the log is opened, and asked once.
-//! Every answer is compared with a plain computation.
+//! Before each look-up all pages of the files are evicted, which is checked. Then the index or the log is
+//! opened, and asked once. Every answer is compared with a plain computation.
 
 mod index;
 mod log;

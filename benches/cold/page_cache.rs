@@ -93,7 +93,8 @@ impl<E: Entry<SIZE>, const SIZE: usize> MappedIndex<E, SIZE> {
     pub fn forget_pages(&self) {
         let Range { start, end } = self.addresses;
         let length = end.addr() - start.addr();
-        // SAFETY: S10: the index keeps its mapping, which is of a file and read-only: the next access reads the same bytes again
+        // SAFETY: S10: the index keeps its mapping, which is of a file and read-only: the next access reads
+        // the same bytes again
         let done = unsafe { libc::madvise(start.cast_mut().cast(), length, libc::MADV_DONTNEED) };
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     }

@@ -1,4 +1,5 @@
-//! `Log::locate_many` and `Log::offsets_for_times` in calls of 10,000 rows, mapped, against Kafka's calls in a loop.
+//! `Log::locate_many` and `Log::offsets_for_times` in calls of 10,000 rows, mapped, against Kafka's calls in
+//! a loop.
 
 use cordwood::types::Io;
 

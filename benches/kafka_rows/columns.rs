@@ -1,7 +1,7 @@
 //! Records into columns: `arrow::Reader`, against Kafka's records copied into columns.
 //!
-//! Both verify every checksum, and copy keys and values; with *views* only Kafka's side copies them. Kafka's columns are filled again and again, ours are new ones for each
-//! record batch, which is dropped at once.
+//! Both verify every checksum, and copy keys and values; with *views* only Kafka's side copies them. Kafka's
+//! columns are filled again and again, ours are new ones for each record batch, which is dropped at once.
 
 use std::hint::black_box;
 use std::path::Path;

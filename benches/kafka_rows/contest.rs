@@ -65,8 +65,8 @@ impl Contest {
         self.data.log(&mut self.kafka, shape)
     }
 
-    /// Times the passes of both sides over the same work, in turns. A pass returns a number that depends on all answers.
-    /// `command`: Kafka's, without its last argument, the number of passes.
+    /// Times the passes of both sides over the same work, in turns. A pass returns a number that depends on
+    /// all answers. `command`: Kafka's, without its last argument, the number of passes.
     ///
     /// # Panics
     /// If a number differs from that of the first pass.
@@ -78,7 +78,8 @@ impl Contest {
         });
     }
 
-    /// As [`Contest::race`], with turns of any number of passes, which return their time and the sum of the numbers.
+    /// As [`Contest::race`], with turns of any number of passes, which return their time and the sum of the
+    /// numbers.
     pub fn race_turns(
         &mut self,
         row: Row,
@@ -141,8 +142,9 @@ pub fn numbers(answer: &Answer) -> (Spent, i64) {
     (answer.spent(), answer.number("sum"))
 }
 
-/// Plays turns until they have taken that much CPU time (compilers get as much of busy cores as the work does) and no longer
-/// become faster by more than a tenth, or until four times as much. Returns the number of passes that fill a turn.
+/// Plays turns until they have taken that much CPU time (compilers get as much of busy cores as the work
+/// does) and no longer become faster by more than a tenth, or until four times as much. Returns the number of
+/// passes that fill a turn.
 fn warmed_up(time: Duration, turn: Duration, play: &mut impl FnMut(usize) -> Spent) -> usize {
     let (mut played, mut passes, mut last) = (Duration::ZERO, 1, 0.0);
     loop {

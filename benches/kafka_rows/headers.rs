@@ -1,5 +1,5 @@
-//! Every batch's header, mapped: a scan with `batches_only`. Kafka reads 17 and then 61 bytes of each batch. *Checked*: both
-//! verify the checksum of each batch.
+//! Every batch's header, mapped: a scan with `batches_only`. Kafka reads 17 and then 61 bytes of each batch.
+//! *Checked*: both verify the checksum of each batch.
 
 use cordwood::Log;
 use cordwood::log::{ScanOptions, ScanStep};

@@ -1,6 +1,7 @@
 //! Look-ups in an index: mapped, by the default method.
 //!
-//! *Tail* targets are between the keys of the last 1,024 entries, *uniform* ones between the first key and the last.
+//! *Tail* targets are between the keys of the last 1,024 entries, *uniform* ones between the first key and
+//! the last.
 
 use std::path::PathBuf;
 

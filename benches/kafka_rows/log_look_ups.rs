@@ -1,7 +1,8 @@
-//! `Log::locate` and `Log::offset_for_time`, one at a time, in a log of one segment, which `io=auto` does not map.
+//! `Log::locate` and `Log::offset_for_time`, one at a time, in a log of one segment, which `io=auto` does not
+//! map.
 //!
-//! Each look-up waits for the previous answer. *First*: every look-up is the first one in its batch since the log was opened;
-//! the others ask the same places again and again.
+//! Each look-up waits for the previous answer. *First*: every look-up is the first one in its batch since the
+//! log was opened; the others ask the same places again and again.
 
 use std::path::Path;
 

@@ -1,7 +1,9 @@
-//! Every read path compared with Kafka's own classes on the same files and targets, in alternating turns: `make bench-kafka`.
+//! Every read path compared with Kafka's own classes on the same files and targets, in alternating turns:
+//! `make bench-kafka`.
 //!
-//! All answers are compared before anything is timed, and their sum after every turn. A difference is a panic. Exit code 1:
-//! with `--strict`, a floor was missed. This is not a criterion bench, because the other side runs in a JVM.
+//! All answers are compared before anything is timed, and their sum after every turn. A difference is a
+//! panic. Exit code 1: with `--strict`, a floor was missed. This is not a criterion bench, because the other
+//! side runs in a JVM.
 
 mod arguments;
 mod bulk;

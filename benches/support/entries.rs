@@ -6,8 +6,8 @@ use super::random::Random;
 /// The base offset of the indexes' segment.
 pub const BASE: i64 = 1_000_000;
 
-/// Key and value of each entry of an offset index: offset and position. An entry every 4,096 bytes, or more often if there are
-/// so many that the last position would not be an `i32`.
+/// Key and value of each entry of an offset index: offset and position. An entry every 4,096 bytes, or more
+/// often if there are so many that the last position would not be an `i32`.
 pub fn offset_entries(count: usize) -> Vec<(i64, i64)> {
     let mut random = Random(1);
     let (mut offset, mut position) = (BASE, 0);

@@ -233,7 +233,8 @@ pub fn decompressed(codec: u8, bytes: &[u8]) -> Vec<u8> {
             }
         }
         3 => {
-            // after the frame's header: blocks of at most 64 KiB; the highest bit of their length means stored
+            // after the frame's header: blocks of at most 64 KiB; the highest bit of their length means
+            // stored
             let mut blocks = &bytes[7..];
             loop {
                 let word = u32::from_le_bytes(at(take(&mut blocks, 4), 0));

@@ -7,8 +7,8 @@ use std::time::Duration;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};
 
-/// Targets, with the expected answers. Every arm is timed twice. *Latency*: each look-up waits for the result of the
-/// previous one. *Throughput*: they do not wait.
+/// Targets, with the expected answers. Every arm is timed twice. *Latency*: each look-up waits for the result
+/// of the previous one. *Throughput*: they do not wait.
 pub struct Race<'a, Answer> {
     /// The first part of the benchmarks' names.
     pub name: String,
@@ -54,7 +54,8 @@ impl<Answer: PartialEq + Debug> Race<'_, Answer> {
     }
 }
 
-/// A group of short measurements: there are many, and the results of interest are orders of magnitude or ratios.
+/// A group of short measurements: there are many, and the results of interest are orders of magnitude or
+/// ratios.
 pub fn group<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
     let mut group = criterion.benchmark_group(name);
     group

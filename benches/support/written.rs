@@ -133,7 +133,8 @@ impl Written {
         written.put(shape.segment_bytes, built)
     }
 
-    /// Writes one segment of batches with the same number of records, without compression. The same bytes for the same numbers.
+    /// Writes one segment of batches with the same number of records, without compression. The same bytes for
+    /// the same numbers.
     pub fn of_records(records_per_batch: usize, batches: usize) -> Self {
         let (mut written, mut random) = (Self::empty(tempfile::tempdir().unwrap()), Random(7));
         let batch = |_| written.batch(Codec::None, &mut random, |_, records| records < records_per_batch);

@@ -1,6 +1,8 @@
-//! Indexes of 1 KiB to 10 MiB, mapped: a look-up by each method, and a plain binary search over the same bytes.
+//! Indexes of 1 KiB to 10 MiB, mapped: a look-up by each method, and a plain binary search over the same
+//! bytes.
 //!
-//! *Tail* targets are between the keys of the last 1,024 entries, *uniform* ones between the first key and the last.
+//! *Tail* targets are between the keys of the last 1,024 entries, *uniform* ones between the first key and
+//! the last.
 
 use std::path::Path;
 

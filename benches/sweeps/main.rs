@@ -1,7 +1,8 @@
 //! How the cost of each path grows with the size of its input: `make bench-sweeps`.
 //!
-//! Every answer is compared with a plain computation before anything is timed, and the sum of the answers after every turn. A
-//! difference is a panic. The table has one line for each arm and size; `benches/plot.py` draws them.
+//! Every answer is compared with a plain computation before anything is timed, and the sum of the answers
+//! after every turn. A difference is a panic. The table has one line for each arm and size; `benches/plot.py`
+//! draws them.
 
 mod batches;
 mod index;

@@ -1,9 +1,9 @@
 //! A log of 1 to 100,000 segments: the segment of an offset, `Log::locate`, `Log::offset_for_time`.
 //!
-//! A segment has one batch of one record, which covers all offsets up to the next segment. *Tail* targets are in the last ten
-//! segments, *uniform* ones anywhere; they are asked again and again. *First in a segment*: in a log that was just opened, each
-//! segment is asked once. Times of `offset_for_time` are not from the first call, which reads the largest timestamp of every
-//! segment.
+//! A segment has one batch of one record, which covers all offsets up to the next segment. *Tail* targets are
+//! in the last ten segments, *uniform* ones anywhere; they are asked again and again. *First in a segment*:
+//! in a log that was just opened, each segment is asked once. Times of `offset_for_time` are not from the
+//! first call, which reads the largest timestamp of every segment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,8 +45,9 @@ pub fn run(sweeps: &mut Sweeps) {
     }
 }
 
-/// The log's directory, which is kept for the next run, because writing and removing so many files takes long; and its segments.
-/// The distances of base offsets and of timestamps are uneven; the first base offset is 0.
+/// The log's directory, which is kept for the next run, because writing and removing so many files takes
+/// long; and its segments. The distances of base offsets and of timestamps are uneven; the first base offset
+/// is 0.
 fn written(count: usize) -> (PathBuf, Vec<Segment>) {
     let (mut random, mut base_offset, mut timestamp) = (Random(1), 0, 1_700_000_000_000);
     let (mut partition, mut segments) = (PartitionBuilder::new(Indexing::every(4096)), Vec::new());

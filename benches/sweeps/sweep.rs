@@ -81,8 +81,8 @@ pub fn latencies(targets: &[i64], look_up: impl Fn(i64) -> Answer) -> i64 {
 }
 
 impl Arm<'_> {
-    /// Does untimed turns until they do not become faster: a log builds tables after enough look-ups. Returns the number of
-    /// passes in a turn, and the sum of a pass.
+    /// Does untimed turns until they do not become faster: a log builds tables after enough look-ups. Returns
+    /// the number of passes in a turn, and the sum of a pass.
     fn warm_up(&self) -> (i64, i64) {
         let (spent, sum) = (self.passes)(1);
         let passes = (TURN.as_nanos() / spent.cpu.as_nanos().max(1)) as i64 + 1;

@@ -318,7 +318,8 @@ class Follow:
                 found.append(record)
                 size += len(record.key or b"") + len(record.value or b"")
                 size += sum(len(name) + len(value or b"") for name, value in record.headers)
-                # a record above the last offset of its batch may be above the end, and more of the part may follow it
+                # a record above the last offset of its batch may be above the end, and more of the part may
+                # follow it
                 if size > _READ_EXPANDED_BYTES and record.offset + 1 < end:
                     break
             else:

@@ -8,12 +8,13 @@ use crate::error::{Error, Result};
 use crate::types::Interrupt;
 use crate::writer::{Appended, Appender};
 
-/// Appends the rows of a stream; each record batch is in the log before the next one is read, and stays there if a later one fails.
-/// Without a row, the result has the offset of the next record as `first_offset`. `clock`: returns the timestamp of a row if there
-/// is no timestamp column, ms.
+/// Appends the rows of a stream; each record batch is in the log before the next one is read, and stays there
+/// if a later one fails. Without a row, the result has the offset of the next record as `first_offset`.
+/// `clock`: returns the timestamp of a row if there is no timestamp column, ms.
 ///
 /// # Errors
-/// As [`Appender::append_many`]; [`Error::Config`] if the columns are not columns of records, or the stream cannot be read.
+/// As [`Appender::append_many`]; [`Error::Config`] if the columns are not columns of records, or the stream
+/// cannot be read.
 pub fn append_stream(
     appender: &Appender,
     stream: &mut impl RecordBatchReader,

@@ -14,7 +14,8 @@ use crate::error::Result;
 use crate::log::DamagedRange;
 use crate::segment::Batch;
 
-/// The schema: the header fields under Kafka's names, the position of the batch, and with `reports` the column `error`.
+/// The schema: the header fields under Kafka's names, the position of the batch, and with `reports` the
+/// column `error`.
 pub(super) fn schema(reports: bool) -> SchemaRef {
     let time = timestamp_type(TimeUnit::Millisecond);
     let mut fields: Vec<_> = [
@@ -48,7 +49,8 @@ pub(super) fn schema(reports: bool) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// Columns of batch headers under construction. The row of a damaged range has its position and the error; all else is null.
+/// Columns of batch headers under construction. The row of a damaged range has its position and the error;
+/// all else is null.
 #[derive(Debug, Default)]
 pub(super) struct BatchColumns {
     longs: [PrimitiveBuilder<Int64Type>; 8],

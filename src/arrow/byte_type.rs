@@ -10,9 +10,9 @@ use crate::record::{ByteSpan, RecordSpan};
 
 /// The type of the column of keys or values.
 ///
-/// The bytes of a view are not copied: the buffers of the array are the blocks that were read from the file, or the decompressed
-/// batches. They stay in memory as long as one row of them is used. With [`Io::Mmap`](crate::types::Io::Mmap) they are the mapped
-/// files.
+/// The bytes of a view are not copied: the buffers of the array are the blocks that were read from the file,
+/// or the decompressed batches. They stay in memory as long as one row of them is used. With
+/// [`Io::Mmap`](crate::types::Io::Mmap) they are the mapped files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ByteType {
     /// Bytes.

@@ -56,8 +56,8 @@ impl ByteValues {
     /// Returns the rows so far and empties the column.
     ///
     /// # Errors
-    /// [`ArrowError`] if the values have more bytes than their offsets can count, and for a type of strings if a value is not
-    /// UTF-8.
+    /// [`ArrowError`] if the values have more bytes than their offsets can count, and for a type of strings
+    /// if a value is not UTF-8.
     pub(super) fn finish<T: ByteArrayType<Offset = i32>>(
         &mut self,
     ) -> Result<GenericByteArray<T>, ArrowError> {
@@ -82,13 +82,14 @@ impl ByteValues {
     }
 }
 
-/// An offset; one that is too large makes [`ByteValues::finish`] fail. The limits of a record batch keep them far below 2^31.
+/// An offset; one that is too large makes [`ByteValues::finish`] fail. The limits of a record batch keep them
+/// far below 2^31.
 fn offset(position: usize) -> i32 {
     i32::try_from(position).unwrap_or(i32::MAX)
 }
 
-/// Appends a byte string. A short one is copied with the bytes after it, which are cut off again: a copy of a constant length
-/// takes a few instructions, others are a call.
+/// Appends a byte string. A short one is copied with the bytes after it, which are cut off again: a copy of a
+/// constant length takes a few instructions, others are a call.
 #[inline]
 fn copy(bytes: &mut Vec<u8>, payload: &[u8], span: ByteSpan) {
     let end = bytes.len() + span.len();

@@ -10,8 +10,8 @@ use super::validity::Validity;
 use crate::record::ByteSpan;
 use crate::segment::SharedBytes;
 
-/// Views of byte strings, some of which may be null. Short byte strings are in their views. The others stay where they are: the
-/// buffers of the array are the bytes of the file, or of a decompressed batch.
+/// Views of byte strings, some of which may be null. Short byte strings are in their views. The others stay
+/// where they are: the buffers of the array are the bytes of the file, or of a decompressed batch.
 #[derive(Debug, Default)]
 pub(super) struct ByteViews {
     views: ValidViews,
@@ -19,7 +19,8 @@ pub(super) struct ByteViews {
 }
 
 impl ByteViews {
-    /// Adds one view for each item; returns the number of bytes of the byte strings. `payload`: the bytes of the spans.
+    /// Adds one view for each item; returns the number of bytes of the byte strings. `payload`: the bytes of
+    /// the spans.
     pub(super) fn extend<I>(
         &mut self,
         payload: &SharedBytes,

@@ -1,4 +1,5 @@
-//! The columns of records under construction: only the selected ones, each filled with the records of a batch in one loop.
+//! The columns of records under construction: only the selected ones, each filled with the records of a batch
+//! in one loop.
 
 use std::str::Utf8Error;
 use std::sync::Arc;
@@ -52,7 +53,8 @@ impl Builder {
     /// Adds keys or values; returns their size in bytes.
     ///
     /// # Errors
-    /// For text with [`InvalidText::Raise`]: the number of the first record whose bytes are not UTF-8. The column is then incomplete.
+    /// For text with [`InvalidText::Raise`]: the number of the first record whose bytes are not UTF-8. The
+    /// column is then incomplete.
     fn extend_bytes(
         &mut self,
         payload: &SharedBytes,
@@ -74,7 +76,8 @@ impl Builder {
         self.extend_checked(payload, spans, span)
     }
 
-    /// [`Builder::extend_bytes`] of bytes that were checked, but for views of text, which are checked as they are added.
+    /// [`Builder::extend_bytes`] of bytes that were checked, but for views of text, which are checked as they
+    /// are added.
     fn extend_checked<I>(
         &mut self,
         payload: &SharedBytes,
@@ -115,7 +118,8 @@ pub(super) struct Columns {
     /// The topic of these rows: all rows of a record batch are from one log.
     topic: Option<String>,
     unit: TimeUnit,
-    /// The maximum number of columns that contain the same bytes of a batch: 1 unless a column is selected twice.
+    /// The maximum number of columns that contain the same bytes of a batch: 1 unless a column is selected
+    /// twice.
     copies: usize,
     has_headers: bool,
     rows: usize,
@@ -198,8 +202,8 @@ impl Columns {
         self.rows >= limits.rows || self.bytes >= limits.bytes || kept() >= limits.bytes
     }
 
-    /// Adds the records of a batch as rows until a limit is reached; returns the number of rows. `shared`: the bytes to which
-    /// the spans refer.
+    /// Adds the records of a batch as rows until a limit is reached; returns the number of rows. `shared`:
+    /// the bytes to which the spans refer.
     pub(super) fn append(
         &mut self,
         spans: &[RecordSpan],

@@ -23,8 +23,8 @@ const SPLIT_BYTES: u64 = 4 << 20;
 /// Splits are not made smaller than this: each begins with a look-up.
 const MIN_SPLIT_BYTES: u64 = 128 << 10;
 
-/// The number of splits of each thread that are started or ready. A thread that has read one reads another while the calling
-/// thread still reads the first.
+/// The number of splits of each thread that are started or ready. A thread that has read one reads another
+/// while the calling thread still reads the first.
 const SPLITS_PER_THREAD: usize = 2;
 
 /// A log that several threads read. The record batches are returned in the order of the log.
@@ -39,7 +39,8 @@ pub(super) struct ConcurrentSplits {
     /// The bytes of the log in the splits that have ended, and the memory of their columns.
     log_bytes: u64,
     column_bytes: u64,
-    /// Whether splits are divided: not after one whose begin took longer to find than its rest, or that had damage.
+    /// Whether splits are divided: not after one whose begin took longer to find than its rest, or that had
+    /// damage.
     divides: bool,
 }
 
@@ -62,8 +63,8 @@ impl ConcurrentSplits {
     /// The next record batch; `None` at the end of the log.
     ///
     /// # Errors
-    /// As [`Scan::next_step`](crate::log::Scan::next_step). The record batches before the error were returned, unless it is
-    /// [`Error::Interrupted`](crate::Error::Interrupted).
+    /// As [`Scan::next_step`](crate::log::Scan::next_step). The record batches before the error were
+    /// returned, unless it is [`Error::Interrupted`](crate::Error::Interrupted).
     pub(super) fn next_batch(
         &mut self,
         options: &ReaderOptions,
@@ -86,7 +87,8 @@ impl ConcurrentSplits {
         }
     }
 
-    /// Fails if a signal ended a split. Only the first split has rows that were returned, so its progress counts.
+    /// Fails if a signal ended a split. Only the first split has rows that were returned, so its progress
+    /// counts.
     fn check_interrupted(&mut self, progress: &Progress) -> Result<()> {
         let Some(at) = self.running.iter().position(RunningSplit::is_interrupted) else { return Ok(()) };
         if let Some(first) = self.running.front() {
@@ -172,8 +174,8 @@ impl ConcurrentSplits {
         Ok(first)
     }
 
-    /// The size of a split, bytes of the log, whose columns are probably a quarter of a full record batch: the columns of all splits then fit
-    /// into the caches as well as the record batches of one thread.
+    /// The size of a split, bytes of the log, whose columns are probably a quarter of a full record batch:
+    /// the columns of all splits then fit into the caches as well as the record batches of one thread.
     fn split_bytes(&self, options: &ReaderOptions) -> u64 {
         if self.log_bytes == 0 {
             return MIN_SPLIT_BYTES;
@@ -183,7 +185,8 @@ impl ConcurrentSplits {
         fitting.clamp(MIN_SPLIT_BYTES, SPLIT_BYTES)
     }
 
-    /// Reads until all splits have enough record batches. The calling thread, which receives signals, reads the first.
+    /// Reads until all splits have enough record batches. The calling thread, which receives signals, reads
+    /// the first.
     fn read(&mut self, options: &ReaderOptions) {
         let ready_bytes = self.running.iter().map(RunningSplit::ready_bytes).sum();
         let max_ready_bytes = max_ready_bytes(options).saturating_mul(self.running.len());
@@ -211,8 +214,8 @@ impl ConcurrentSplits {
     }
 }
 
-/// [`Log::plan`], with the end of the last split as in the options, so that its scan also reports damage at the end of the log.
-/// At least one split.
+/// [`Log::plan`], with the end of the last split as in the options, so that its scan also reports damage at
+/// the end of the log. At least one split.
 fn plan(log: &Log, max_bytes: u64, scan: ScanOptions) -> Result<VecDeque<Split>> {
     let splits = log.plan(max_bytes, &scan)?;
     let mut splits: VecDeque<_> = splits
@@ -226,8 +229,8 @@ fn plan(log: &Log, max_bytes: u64, scan: ScanOptions) -> Result<VecDeque<Split>>
     Ok(splits)
 }
 
-/// The size of parts of a split that are about as large as each other: a short rest costs as much as a part. They are cut at
-/// batches, so an eighth is added.
+/// The size of parts of a split that are about as large as each other: a short rest costs as much as a part.
+/// They are cut at batches, so an eighth is added.
 fn even(size: u64, max_bytes: u64) -> u64 {
     let part = size.div_ceil(size.div_ceil(max_bytes));
     part + part / 8
@@ -239,7 +242,8 @@ struct Work<'a> {
     splits: Mutex<std::vec::IntoIter<&'a mut RunningSplit>>,
     /// The memory of all record batches that are ready.
     ready_bytes: AtomicUsize,
-    /// The memory after which no further split is read: splits with batches that expand a lot would take too much.
+    /// The memory after which no further split is read: splits with batches that expand a lot would take too
+    /// much.
     max_ready_bytes: usize,
     /// Whether the first split has enough record batches.
     has_first: AtomicBool,
@@ -257,8 +261,8 @@ impl<'a> Work<'a> {
         (self.ready_bytes.load(Ordering::Relaxed) < self.max_ready_bytes).then(|| self.take()).flatten()
     }
 
-    /// Reads one split after another, from `first` on. Once none is left and a record batch can be returned, the other threads
-    /// pause: they would make the caller wait.
+    /// Reads one split after another, from `first` on. Once none is left and a record batch can be returned,
+    /// the other threads pause: they would make the caller wait.
     fn read(&self, first: Option<&'a mut RunningSplit>, options: &ReaderOptions) {
         let is_first = first.is_some();
         let mut next = first.or_else(|| self.next());

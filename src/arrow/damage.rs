@@ -8,7 +8,8 @@ use arrow_schema::{ArrowError, DataType, Field, Fields};
 
 use crate::log::DamagedRange;
 
-/// The field of the column: the fields of [`DamagedRange`]. In a file name that is not UTF-8, invalid bytes become U+FFFD.
+/// The field of the column: the fields of [`DamagedRange`]. In a file name that is not UTF-8, invalid bytes
+/// become U+FFFD.
 pub(super) fn damage_field() -> Field {
     Field::new("error", DataType::Struct(fields()), true)
 }

@@ -16,8 +16,8 @@ use crate::record::{Headers, RecordSpan, java_string};
 /// The size of a header with an empty name and value, bytes: two offsets and two validities, rounded up.
 const HEADER_BYTES: usize = 16;
 
-/// The maximum size of a header in the column, relative to its size in a record: an empty one has two bytes there, and a name's
-/// byte that is not UTF-8 becomes three.
+/// The maximum size of a header in the column, relative to its size in a record: an empty one has two bytes
+/// there, and a name's byte that is not UTF-8 becomes three.
 pub(super) const GROWTH: usize = HEADER_BYTES / 2;
 
 /// The column of headers under construction; null if a record has none.

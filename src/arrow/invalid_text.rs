@@ -18,7 +18,8 @@ pub enum InvalidText {
 }
 
 impl InvalidText {
-    /// Byte strings without invalid ones, and the buffer that has them. Unless it is [`InvalidText::Replace`], invalid ones are null.
+    /// Byte strings without invalid ones, and the buffer that has them. Unless it is
+    /// [`InvalidText::Replace`], invalid ones are null.
     pub(super) fn correct<I>(
         self,
         payload: &[u8],

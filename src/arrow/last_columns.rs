@@ -1,8 +1,8 @@
-//! The columns of the last reading by one thread that ended without an error, for the next one in the same thread with the same
-//! schema.
+//! The columns of the last reading by one thread that ended without an error, for the next one in the same
+//! thread with the same schema.
 //!
-//! The first record batches of a reader are otherwise made in new memory. The system provides it page by page, which takes longer
-//! than decoding: reading 50,000 records takes three times as long.
+//! The first record batches of a reader are otherwise made in new memory. The system provides it page by
+//! page, which takes longer than decoding: reading 50,000 records takes three times as long.
 
 use std::cell::RefCell;
 

@@ -79,7 +79,8 @@ impl NewRecords {
     /// The records of a batch.
     ///
     /// # Errors
-    /// [`Error::Config`] for a column of an unsupported type, or with invalid buffers; and as [`NewRecords::check`].
+    /// [`Error::Config`] for a column of an unsupported type, or with invalid buffers; and as
+    /// [`NewRecords::check`].
     pub fn of(batch: &RecordBatch) -> Result<Self> {
         Self::check(&batch.schema())?;
         let column = |name: &str| batch.column_by_name(name);
@@ -112,8 +113,8 @@ impl NewRecords {
         Ok(pairs)
     }
 
-    /// The rows as records. `headers`: from [`NewRecords::headers`]. `now`: the timestamp if there is no timestamp
-    /// column, ms.
+    /// The rows as records. `headers`: from [`NewRecords::headers`]. `now`: the timestamp if there is no
+    /// timestamp column, ms.
     pub fn records<'a>(&'a self, headers: &'a [HeaderPair<'a>], now: i64) -> Vec<NewRecord<'a>> {
         let mut rest = headers;
         let record = |row| {
@@ -212,8 +213,8 @@ impl Times {
         Ok(Self { values, factor, divisor })
     }
 
-    /// A value in milliseconds. A fraction of a millisecond is left out, also before the epoch, so that no record moves to a later second
-    /// or day.
+    /// A value in milliseconds. A fraction of a millisecond is left out, also before the epoch, so that no
+    /// record moves to a later second or day.
     fn get(&self, row: usize) -> Option<i64> {
         let is_valid = self.values.is_valid(row);
         is_valid.then(|| self.values.value(row).saturating_mul(self.factor).div_euclid(self.divisor))

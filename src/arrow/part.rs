@@ -69,7 +69,8 @@ impl Part {
         self.columns
     }
 
-    /// The next record batch: at the end of the part, or when a limit is reached. `pause`: whether to stop before.
+    /// The next record batch: at the end of the part, or when a limit is reached. `pause`: whether to stop
+    /// before.
     pub(super) fn next_batch(
         &mut self,
         options: &ReaderOptions,

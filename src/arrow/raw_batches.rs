@@ -21,7 +21,8 @@ use crate::record::{
 };
 use crate::types::Interrupt;
 
-/// The maximum number of records of a cell. A few bytes can decompress to many records, each of which takes memory.
+/// The maximum number of records of a cell. A few bytes can decompress to many records, each of which takes
+/// memory.
 const MAX_RECORDS: usize = 1 << 21;
 
 /// The maximum size of the headers of a cell in the column, bytes. An empty header has two bytes in a record.
@@ -48,9 +49,9 @@ struct Part<'a> {
 
 /// Decodes the first cells, until their records take `max_bytes` of memory, but at least one cell.
 ///
-/// The result has a row for each of these cells: `records`, null for a null cell and for one that cannot be decoded; and why it
-/// cannot: `reason`, `position` (of the batch in the cell, bytes) and `is_unsupported`. Records of control batches are left out, and a
-/// part of a batch at the end of a cell.
+/// The result has a row for each of these cells: `records`, null for a null cell and for one that cannot be
+/// decoded; and why it cannot: `reason`, `position` (of the batch in the cell, bytes) and `is_unsupported`.
+/// Records of control batches are left out, and a part of a batch at the end of a cell.
 ///
 /// # Errors
 /// That of `interrupt`.
@@ -97,8 +98,8 @@ fn parts_of(cell: &[u8]) -> Result<Vec<Part<'_>>, Refused> {
     Ok(parts)
 }
 
-/// Whether the bytes are a part of a batch, or none, as at the end of the response to a fetch: clients ignore it. A header with an
-/// impossible length or magic is no part.
+/// Whether the bytes are a part of a batch, or none, as at the end of the response to a fetch: clients ignore
+/// it. A header with an impossible length or magic is no part.
 ///
 /// *Source*: `ByteBufferLogInputStream.nextBatch`.
 fn is_part(bytes: &[u8]) -> bool {
@@ -117,7 +118,8 @@ fn too_large() -> Malformed {
 }
 
 impl<'a> Part<'a> {
-    /// Decodes the batch at the start of `bytes`; returns it, or `None` for a control batch, and its size in bytes.
+    /// Decodes the batch at the start of `bytes`; returns it, or `None` for a control batch, and its size in
+    /// bytes.
     fn first(bytes: &'a [u8]) -> Result<(Option<Self>, usize), Malformed> {
         let available = bytes.len();
         let mut header = BatchHeader::parse(bytes, u64::try_from(available).unwrap_or(u64::MAX))?;

@@ -5,7 +5,8 @@ use arrow_schema::{SchemaRef, TimeUnit};
 use super::{ByteType, Column, HeaderKeys, InvalidText, batches, schema};
 use crate::log::{OnDamage, RecordFilter, ScanOptions};
 
-/// The limit of `max_bytes`: binary columns have 31-bit offsets, and after this limit one more batch must fit.
+/// The limit of `max_bytes`: binary columns have 31-bit offsets, and after this limit one more batch must
+/// fit.
 const MAX_BYTES: usize = 1 << 30;
 
 /// Options of a [`Reader`](super::Reader).
@@ -27,23 +28,26 @@ pub struct ReaderOptions {
     pub timestamp_unit: TimeUnit,
     /// The maximum number of rows in a record batch.
     pub max_rows: usize,
-    /// The approximate maximum size of a record batch, bytes; at most 1 GiB. One record may be larger. With views it also limits
-    /// the memory that a record batch keeps, apart from one block or decompressed batch. The memory of the last two record
-    /// batches is also kept, for the next ones. Two of the default size fit into the cache of a processor.
+    /// The approximate maximum size of a record batch, bytes; at most 1 GiB. One record may be larger. With
+    /// views it also limits the memory that a record batch keeps, apart from one block or decompressed
+    /// batch. The memory of the last two record batches is also kept, for the next ones. Two of the
+    /// default size fit into the cache of a processor.
     pub max_bytes: usize,
-    /// The number of threads that decompress and decode concurrently, at most 256. They end with the call that starts them. For
-    /// each, two parts of the log are read, and two times `max_bytes` and one record batch are in memory. A record batch has rows
-    /// of one part, about a quarter of `max_bytes` or fewer. What a part has found is added to the [`Progress`](super::Progress)
-    /// after its last row was returned.
+    /// The number of threads that decompress and decode concurrently, at most 256. They end with the call
+    /// that starts them. For each, two parts of the log are read, and two times `max_bytes` and one
+    /// record batch are in memory. A record batch has rows of one part, about a quarter of `max_bytes`
+    /// or fewer. What a part has found is added to the [`Progress`](super::Progress) after its last row
+    /// was returned.
     pub threads: usize,
-    /// The maximum total number of rows. With a limit only one thread reads, so that nothing after the last row is read.
+    /// The maximum total number of rows. With a limit only one thread reads, so that nothing after the last
+    /// row is read.
     pub limit: Option<usize>,
     /// Of each log only its last records, this many.
     pub last: Option<usize>,
     /// Only the records that it accepts, which are also those that `limit` and `last` count.
     pub filter: Option<RecordFilter>,
-    /// Only the last record of each key in the range, if it has a value; instead of `filter`. Each log is read twice, and its keys take
-    /// up to 80 bytes each.
+    /// Only the last record of each key in the range, if it has a value; instead of `filter`. Each log is
+    /// read twice, and its keys take up to 80 bytes each.
     pub latest: bool,
     /// With `latest`, also last records without a value.
     pub include_tombstones: bool,

@@ -8,8 +8,9 @@ const MIN_COPIED: usize = 64 << 10;
 /// Larger buffers are not kept.
 const MAX_KEPT: usize = 32 << 20;
 
-/// The buffers of the last two arrays of a column. If nothing else refers to one of them, its memory is used again: the allocator
-/// returns memory of this size to the system and gets it back page by page, which takes as long as decoding.
+/// The buffers of the last two arrays of a column. If nothing else refers to one of them, its memory is used
+/// again: the allocator returns memory of this size to the system and gets it back page by page, which takes
+/// as long as decoding.
 ///
 /// A loop over record batches usually has one of the two when it asks for the next.
 #[derive(Debug, Default)]
@@ -21,8 +22,8 @@ pub(super) struct RecycledBuffers {
 }
 
 impl RecycledBuffers {
-    /// The buffer of the next array, with these values. If it is much smaller than their memory, it is a copy: an array must not
-    /// keep the memory of a larger one.
+    /// The buffer of the next array, with these values. If it is much smaller than their memory, it is a
+    /// copy: an array must not keep the memory of a larger one.
     pub(super) fn buffer<T: ArrowNativeType>(&mut self, values: Vec<T>) -> Buffer {
         let expected = self.length.min(MAX_KEPT);
         let buffer = Buffer::from_vec(values);
@@ -38,8 +39,8 @@ impl RecycledBuffers {
         self.take_for(self.length / size_of::<T>())
     }
 
-    /// [`RecycledBuffers::take`] with room for `more` values, and for a sixteenth more than expected: a vector that is too small
-    /// doubles its size and copies all values.
+    /// [`RecycledBuffers::take`] with room for `more` values, and for a sixteenth more than expected: a
+    /// vector that is too small doubles its size and copies all values.
     pub(super) fn take_larger<T: ArrowNativeType>(&mut self, more: usize) -> Vec<T> {
         let expected = self.length / size_of::<T>();
         self.take_for(expected + expected / 16 + more)

@@ -11,10 +11,12 @@ use super::reader_options::ReaderOptions;
 use crate::error::{Error, Result};
 use crate::log::{Progress, Ranges};
 
-/// What a record batch takes apart from the bytes of its columns: a limit of one row must not allow any number of them.
+/// What a record batch takes apart from the bytes of its columns: a limit of one row must not allow any
+/// number of them.
 const BATCH_BYTES: usize = 4096;
 
-/// As many bytes of small record batches are read before one is returned: starting threads for one would take longer.
+/// As many bytes of small record batches are read before one is returned: starting threads for one would take
+/// longer.
 const MIN_READY_BYTES: usize = 1 << 20;
 
 /// The memory of record batches after which no more of a split is read.
@@ -132,7 +134,8 @@ impl RunningSplit {
         matches!(self.error, Some(Error::Interrupted(_)))
     }
 
-    /// The offset at which the damage ends that was found last, which may be after the split; `None` if there was none.
+    /// The offset at which the damage ends that was found last, which may be after the split; `None` if there
+    /// was none.
     pub(super) fn damage_end(&self) -> Option<i64> {
         self.progress.damaged_ranges().last().map(|range| range.end_offset.unwrap_or(i64::MAX))
     }

@@ -88,7 +88,8 @@ fn converted<T: ArrowPrimitiveType>(
     column.as_primitive::<T>().iter().map(target).collect()
 }
 
-/// A time in ms. A fraction of a millisecond is rounded up: no record is between, so the same record is found.
+/// A time in ms. A fraction of a millisecond is rounded up: no record is between, so the same record is
+/// found.
 #[expect(clippy::unnecessary_wraps, reason = "a conversion for `converted`")]
 fn ceil(time: i64, units: i64) -> Option<i64> {
     Some(time.div_euclid(units) + i64::from(time.rem_euclid(units) > 0))

@@ -1,4 +1,5 @@
-//! Views of byte strings that are valid by construction, so that arrays of them are made without reading every value again.
+//! Views of byte strings that are valid by construction, so that arrays of them are made without reading
+//! every value again.
 #![expect(unsafe_code, reason = "SAFETY.md, S6: arrays of views that were checked when they were made")]
 
 use std::str::Utf8Error;
@@ -69,7 +70,8 @@ impl ValidViews {
         self.room().push(0);
     }
 
-    /// Adds one view for each item; returns the number of bytes of the byte strings. `payload`: the bytes of the spans.
+    /// Adds one view for each item; returns the number of bytes of the byte strings. `payload`: the bytes of
+    /// the spans.
     pub(super) fn extend<I>(
         &mut self,
         payload: &SharedBytes,
@@ -238,7 +240,8 @@ mod tests {
 
     use super::*;
 
-    /// Spans of a payload: the number of the buffer, the range of the payload in it, and start and length of each span.
+    /// Spans of a payload: the number of the buffer, the range of the payload in it, and start and length of
+    /// each span.
     type Added = (usize, Range<usize>, Vec<(usize, i32)>);
 
     fn added() -> impl Strategy<Value = Added> {

@@ -66,8 +66,8 @@ impl<'a> SegmentBatches<'a> {
     /// The next batch; `None` after the last.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] at damage; [`Error::UnsupportedFormat`], also for a batch that begins below the end of those before it: two of
-    /// its records may have one offset; [`Error::Io`]; [`Error::Interrupted`].
+    /// [`Error::Corrupt`] at damage; [`Error::UnsupportedFormat`], also for a batch that begins below the end
+    /// of those before it: two of its records may have one offset; [`Error::Io`]; [`Error::Interrupted`].
     pub(super) fn next(&mut self) -> Result<Option<Place>> {
         self.log.options().interrupt.check()?;
         let before = self.walk.before;

@@ -20,8 +20,8 @@ pub(super) struct DirtyKeys {
     map: OffsetMap,
     /// The keys of all records up to this offset are in the map; −1: of none.
     latest_offset: i64,
-    /// The dirty offsets whose key has a later one. `None` if there are too many of them, and if records of aborted transactions are
-    /// among them, whose keys are not in the map.
+    /// The dirty offsets whose key has a later one. `None` if there are too many of them, and if records of
+    /// aborted transactions are among them, whose keys are not in the map.
     replaced: Option<ReplacedOffsets>,
 }
 
@@ -57,8 +57,8 @@ impl DirtyKeys {
         self.latest_offset + 1
     }
 
-    /// Reads the dirty records, and verifies the checksums of all dirty segments. If the memory of the map is full, the
-    /// pass ends before the next record with a key.
+    /// Reads the dirty records, and verifies the checksums of all dirty segments. If the memory of the map is
+    /// full, the pass ends before the next record with a key.
     ///
     /// *Source*: `Cleaner.buildOffsetMap`.
     pub(super) fn read(source: Source<'_>, history: &History, options: &CompactionOptions) -> Result<Self> {
@@ -68,8 +68,9 @@ impl DirtyKeys {
         let map = OffsetMap::new(bytes, history.dirty_records)?;
         let replaced = ReplacedOffsets::new(start..range.first_uncleanable_offset, bytes);
         let mut keys = Self { map, latest_offset: -1, replaced };
-        // without those that end before: Kafka takes the records of the producer's next transaction, if that was committed, for aborted
-        // ones, and older records of their keys remain after the tombstones
+        // without those that end before: Kafka takes the records of the producer's next transaction, if that
+        // was committed, for aborted ones, and older records of their keys remain after the
+        // tombstones
         let ahead: Vec<_> =
             history.aborted.iter().filter(|ended| ended.last_offset >= start).copied().collect();
         let mut reading = Reading {
@@ -145,7 +146,8 @@ impl DirtyKeys {
         offset > self.latest_offset
     }
 
-    /// Whether a later record is known for every record of a batch. False also if that would have to be looked up.
+    /// Whether a later record is known for every record of a batch. False also if that would have to be
+    /// looked up.
     pub(super) fn has_replaced(&self, header: &BatchHeader) -> bool {
         let (first, last) = (header.base_offset, header.last_offset);
         let replaced = self.replaced.as_ref().and_then(|replaced| replaced.count(first, last));
@@ -240,7 +242,8 @@ impl Reading<'_> {
             if *is_full {
                 return Ok(());
             }
-            // of a batch with a broken record, the keys for which one thread would have looked for room before it
+            // of a batch with a broken record, the keys for which one thread would have looked for room
+            // before it
             let whole = hashes.len() / AHEAD * AHEAD;
             let hashes = if result.is_ok() { hashes } else { hashes.get(..whole).unwrap_or_default() };
             for hashes in hashes.chunks(AHEAD) {

@@ -1,4 +1,5 @@
-//! What compaction keeps of a batch. Kafka: `Cleaner.cleanInto`, `Cleaner.shouldRetainRecord`, `MemoryRecords.filterTo`.
+//! What compaction keeps of a batch. Kafka: `Cleaner.cleanInto`, `Cleaner.shouldRetainRecord`,
+//! `MemoryRecords.filterTo`.
 //!
 //! ```text
 //!   a record remains if      it is above the end of the pass, or
@@ -8,8 +9,8 @@
 //!   a batch without records  remains, empty, if it is the last of its producer, or the last of the pass
 //! ```
 //!
-//! A tombstone or a marker that may be removed gets a delete horizon, `delete.retention.ms` after the pass that first keeps it, and
-//! is removed by the first pass after that.
+//! A tombstone or a marker that may be removed gets a delete horizon, `delete.retention.ms` after the pass
+//! that first keeps it, and is removed by the first pass after that.
 
 use std::collections::HashMap;
 
@@ -77,7 +78,8 @@ pub(super) struct Remains {
 }
 
 impl Filter<'_> {
-    /// Decides on the next batch. `bytes` are used of markers. Also returns the entry for the transaction index.
+    /// Decides on the next batch. `bytes` are used of markers. Also returns the entry for the transaction
+    /// index.
     pub(super) fn decide(
         &mut self,
         header: &BatchHeader,
@@ -117,7 +119,8 @@ impl Decision {
 }
 
 impl Rules<'_> {
-    /// Appends what remains of a batch to `out`. `keeps_old_tombstones`: whether tombstones of a batch in an old format remain.
+    /// Appends what remains of a batch to `out`. `keeps_old_tombstones`: whether tombstones of a batch in an
+    /// old format remain.
     pub(super) fn apply(
         &self,
         (decision, keeps_old_tombstones): (Decision, bool),
@@ -151,8 +154,8 @@ impl Rules<'_> {
         Ok(remains)
     }
 
-    /// `is_whole`: whether all records remain; `may_expire`: whether the batch needs a delete horizon, unless it has one;
-    /// `keeps_empty`: whether it remains without records.
+    /// `is_whole`: whether all records remain; `may_expire`: whether the batch needs a delete horizon, unless
+    /// it has one; `keeps_empty`: whether it remains without records.
     fn write(
         &self,
         header: &BatchHeader,

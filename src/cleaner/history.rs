@@ -15,8 +15,9 @@ use crate::state::producers::{EndedTransaction, ProducerStates};
 /// What a pass over all headers finds.
 #[derive(Debug, Default)]
 pub(super) struct History {
-    /// The aborted transactions, in the order of their markers. Also those below the log start offset, which Kafka leaves out: if it
-    /// keeps their records in the first segment, and removes the marker, they look like the records of an open transaction.
+    /// The aborted transactions, in the order of their markers. Also those below the log start offset, which
+    /// Kafka leaves out: if it keeps their records in the first segment, and removes the marker, they
+    /// look like the records of an open transaction.
     pub(super) aborted: Vec<AbortedTransaction>,
     /// The producers at the end of the log.
     pub(super) producers: ProducerStates,
@@ -25,9 +26,10 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Reads a log. `dirty`: the base offsets of the dirty segments. In them only the checksums of markers are verified, because the
-    /// keys are read from them next, which verifies all. In the others all are verified here: a damaged marker could make the records
-    /// of an aborted transaction look committed, and then they would replace committed ones.
+    /// Reads a log. `dirty`: the base offsets of the dirty segments. In them only the checksums of markers
+    /// are verified, because the keys are read from them next, which verifies all. In the others all are
+    /// verified here: a damaged marker could make the records of an aborted transaction look committed,
+    /// and then they would replace committed ones.
     ///
     /// # Errors
     /// As [`SegmentBatches::next`].
@@ -82,9 +84,9 @@ impl History {
     }
 }
 
-/// The entry of an aborted transaction. That of the segment's transaction index is taken if the log does not contradict it: compaction
-/// may have removed the first batches of the transaction, and what its last stable offset was depends on how appends were grouped.
-/// `before`: the offset of the producer's marker before.
+/// The entry of an aborted transaction. That of the segment's transaction index is taken if the log does not
+/// contradict it: compaction may have removed the first batches of the transaction, and what its last stable
+/// offset was depends on how appends were grouped. `before`: the offset of the producer's marker before.
 fn entry(
     ended: EndedTransaction,
     before: i64,

@@ -9,9 +9,9 @@
 //!   writer    .cleaned -> .swap -> live                                                   LocalLog.replaceSegments
 //! ```
 //!
-//! All is read and verified before the first segment is replaced. Groups are replaced in ascending order, each durably before the
-//! next, so that a record is gone before the tombstone that deleted it. A crash at any point leaves a log with the same last value of
-//! each key.
+//! All is read and verified before the first segment is replaced. Groups are replaced in ascending order,
+//! each durably before the next, so that a record is gone before the tombstone that deleted it. A crash at
+//! any point leaves a log with the same last value of each key.
 
 mod batches;
 mod dirty_keys;
@@ -43,12 +43,13 @@ use crate::writer::{Cleanable, LogWriter, WriterOptions};
 pub struct CompactionOptions {
     /// The present time, ms since the epoch; `None`: the clock's.
     pub now: Option<i64>,
-    /// The memory for the keys of a pass, bytes: 24 for each key; nine tenths of it are used. The dirty offsets take a bit each beside
-    /// it, up to 1/32. Kafka: `log.cleaner.dedupe.buffer.size`.
+    /// The memory for the keys of a pass, bytes: 24 for each key; nine tenths of it are used. The dirty
+    /// offsets take a bit each beside it, up to 1/32. Kafka: `log.cleaner.dedupe.buffer.size`.
     pub dedupe_buffer_bytes: usize,
-    /// The number of threads that decompress and compress batches; the calling one is the first: with 0 and 1 there is no
-    /// other, and there are at most 256. The result does not depend on it. Each of several threads keeps the batches on which it works,
-    /// up to some MiB of compressed bytes and what remains of them, and one of them decompressed.
+    /// The number of threads that decompress and compress batches; the calling one is the first: with 0 and
+    /// 1 there is no other, and there are at most 256. The result does not depend on it. Each of several
+    /// threads keeps the batches on which it works, up to some MiB of compressed bytes and what remains
+    /// of them, and one of them decompressed.
     pub threads: usize,
 }
 
@@ -74,7 +75,8 @@ pub struct Compaction {
     pub clean_bytes: u64,
     /// The bytes of the segments from there to the first uncleanable offset.
     pub cleanable_bytes: u64,
-    /// The first dirty offset afterwards: below `first_uncleanable_offset` if there were more keys than the memory holds.
+    /// The first dirty offset afterwards: below `first_uncleanable_offset` if there were more keys than the
+    /// memory holds.
     pub end_offset: i64,
     /// The number of different keys in the dirty records of the pass.
     pub keys: u64,
@@ -83,7 +85,8 @@ pub struct Compaction {
 }
 
 impl Compaction {
-    /// Whether everything that can be cleaned is clean now. If a pass was due and this is false, another call continues.
+    /// Whether everything that can be cleaned is clean now. If a pass was due and this is false, another call
+    /// continues.
     pub fn is_complete(&self) -> bool {
         self.end_offset >= self.first_uncleanable_offset
     }
@@ -119,7 +122,8 @@ impl Compaction {
 pub struct CompactedSegment {
     /// Its base offset.
     pub base_offset: i64,
-    /// The base offset of the segment that has its records afterwards: that of the first segment of its group.
+    /// The base offset of the segment that has its records afterwards: that of the first segment of its
+    /// group.
     pub new_base_offset: i64,
     /// The size of its `.log`.
     pub bytes_before: u64,
@@ -131,14 +135,15 @@ pub struct CompactedSegment {
     pub records_after: u64,
 }
 
-/// Returns what [`LogWriter::compact`] would do, and changes nothing: the batches are rebuilt, and not written. Producers whose last
-/// batch is older than a day count as expired.
+/// Returns what [`LogWriter::compact`] would do, and changes nothing: the batches are rebuilt, and not
+/// written. Producers whose last batch is older than a day count as expired.
 ///
 /// *Cost*: as for [`LogWriter::compact`], without the writing.
 ///
 /// # Errors
-/// [`Error::Config`] if the policy is not `compact`, or the memory is too small; [`Error::Corrupt`] if the log is damaged;
-/// [`Error::UnsupportedFormat`]; [`Error::Io`]; [`Error::RecordTooLarge`] if [`LogWriter::compact`] splits a segment first.
+/// [`Error::Config`] if the policy is not `compact`, or the memory is too small; [`Error::Corrupt`] if the
+/// log is damaged; [`Error::UnsupportedFormat`]; [`Error::Io`]; [`Error::RecordTooLarge`] if
+/// [`LogWriter::compact`] splits a segment first.
 ///
 /// # Source
 /// Kafka: `LogCleanerManager.grabFilthiestCompactedLog`.
@@ -167,20 +172,23 @@ pub fn plan_compaction(log: &Log, config: &LogConfig, options: &CompactionOption
 }
 
 impl LogWriter {
-    /// Removes the records whose key a later record has, and tombstones and transaction markers that are no longer needed, from
-    /// the segments before the active one, in one pass, if one is due. Segments that become small are merged. Offsets do not change.
-    /// Readers that are open keep the old segments.
+    /// Removes the records whose key a later record has, and tombstones and transaction markers that are no
+    /// longer needed, from the segments before the active one, in one pass, if one is due. Segments that
+    /// become small are merged. Offsets do not change. Readers that are open keep the old segments.
     ///
-    /// A pass is due if the part of the log that was not cleaned before is larger than `min.cleanable.dirty.ratio`, or older than
-    /// `max.compaction.lag.ms`. Records that are younger than `min.compaction.lag.ms` and records of open transactions are left out. Records
-    /// without a key are removed. A segment with offsets more than 2^31 - 1 above its base offset is split first.
+    /// A pass is due if the part of the log that was not cleaned before is larger than
+    /// `min.cleanable.dirty.ratio`, or older than `max.compaction.lag.ms`. Records that are younger than
+    /// `min.compaction.lag.ms` and records of open transactions are left out. Records without a key are
+    /// removed. A segment with offsets more than 2^31 - 1 above its base offset is split first.
     ///
-    /// *Cost*: reads the log once, then again up to the end of the pass; writes what remains; needs disk space for the largest new
-    /// segment, and the memory of the options. *Concurrency*: appends of other threads wait only while a segment is replaced.
+    /// *Cost*: reads the log once, then again up to the end of the pass; writes what remains; needs disk
+    /// space for the largest new segment, and the memory of the options. *Concurrency*: appends of other
+    /// threads wait only while a segment is replaced.
     ///
     /// # Errors
-    /// [`Error::Config`] if `cleanup.policy` has no `compact`, or the memory is too small for a key; [`Error::Corrupt`] if the log is
-    /// damaged, with nothing changed; [`Error::Io`], with the segments replaced so far if the disk is full; [`Error::Poisoned`].
+    /// [`Error::Config`] if `cleanup.policy` has no `compact`, or the memory is too small for a key;
+    /// [`Error::Corrupt`] if the log is damaged, with nothing changed; [`Error::Io`], with the segments
+    /// replaced so far if the disk is full; [`Error::Poisoned`].
     ///
     /// # Source
     /// Kafka: `LogCleaner.cleanFilthiestLog`, `Cleaner.doClean`.

@@ -113,7 +113,8 @@ impl<'a> Output<'a> {
         Ok(())
     }
 
-    /// Makes the files durable, with the modification time of the last segment that they replace. Returns the size of the `.log`.
+    /// Makes the files durable, with the modification time of the last segment that they replace. Returns the
+    /// size of the `.log`.
     ///
     /// *Source*: `LogSegment.onBecomeInactiveSegment`, `flush`, `setLastModified`.
     pub(super) fn finish(mut self, like: FileIdentity) -> Result<u64> {

@@ -1,5 +1,5 @@
-//! The second part of a pass of compaction: the groups of segments, each of which becomes one segment. Kafka: `Cleaner.doClean`,
-//! `cleanSegments`.
+//! The second part of a pass of compaction: the groups of segments, each of which becomes one segment. Kafka:
+//! `Cleaner.doClean`, `cleanSegments`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -97,8 +97,8 @@ impl<'a> Pass<'a> {
         })
     }
 
-    /// Cleans the next group of segments. `directory`: where the new segment is written; `None`: the result is only counted. If this
-    /// fails, no file remains.
+    /// Cleans the next group of segments. `directory`: where the new segment is written; `None`: the result
+    /// is only counted. If this fails, no file remains.
     ///
     /// *Source*: `Cleaner.cleanSegments`.
     pub(super) fn clean(

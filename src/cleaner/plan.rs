@@ -1,5 +1,5 @@
-//! What a compaction would clean, and whether it is due. Nothing is changed here. Kafka: `LogCleanerManager`, `LogToClean`,
-//! `Cleaner.groupSegmentsBySize`.
+//! What a compaction would clean, and whether it is due. Nothing is changed here. Kafka: `LogCleanerManager`,
+//! `LogToClean`, `Cleaner.groupSegmentsBySize`.
 //!
 //! ```text
 //!   log start        first dirty              first uncleanable             log end
@@ -83,7 +83,8 @@ impl CleaningRange {
 
     /// Decides for a log. `stored`: the first dirty offset, as stored; `now`: ms since the epoch.
     ///
-    /// *Source*: `LogCleanerManager.cleanableOffsets`, `calculateCleanableBytes`, `maxCompactionDelay`, `grabFilthiestCompactedLog`.
+    /// *Source*: `LogCleanerManager.cleanableOffsets`, `calculateCleanableBytes`, `maxCompactionDelay`,
+    /// `grabFilthiestCompactedLog`.
     pub(super) fn of(
         log: &Log,
         config: &LogConfig,
@@ -142,7 +143,8 @@ impl CleaningRange {
         Ok(range)
     }
 
-    /// The segments with cleanable records that were not cleaned before, and the base offset that follows each.
+    /// The segments with cleanable records that were not cleaned before, and the base offset that follows
+    /// each.
     pub(super) fn dirty_segments(&self, log: &Log) -> Vec<(Arc<Segment>, i64)> {
         let segments: Vec<_> =
             log.segments().between(self.first_dirty_offset, self.first_uncleanable_offset).cloned().collect();
@@ -242,7 +244,8 @@ fn bytes(log: &Log, start: i64, end: i64) -> Result<u64> {
     log.segments().between(start, end).map(|segment| segment.size()).sum()
 }
 
-/// Whether the oldest dirty segment has waited longer than `max.compaction.lag.ms`, by the timestamp of its first batch.
+/// Whether the oldest dirty segment has waited longer than `max.compaction.lag.ms`, by the timestamp of its
+/// first batch.
 fn is_overdue(log: &Log, first_dirty_offset: i64, config: &LogConfig, now: i64) -> Result<bool> {
     let limit = now.saturating_sub(config.max_compaction_lag_ms);
     for segment in sealed_from(log, first_dirty_offset) {

@@ -1,5 +1,5 @@
-//! The offsets of records that are replaced by later ones of the pass: a bit for each, so that the keys of most records are looked up
-//! once.
+//! The offsets of records that are replaced by later ones of the pass: a bit for each, so that the keys of
+//! most records are looked up once.
 
 use std::ops::Range;
 
@@ -36,7 +36,8 @@ impl ReplacedOffsets {
         Some(self.words.get(word)? >> bit & 1 == 1)
     }
 
-    /// How many offsets from `first` to `last`, both inclusive, were added; `None` if one of these two is outside the range.
+    /// How many offsets from `first` to `last`, both inclusive, were added; `None` if one of these two is
+    /// outside the range.
     pub(super) fn count(&self, first: i64, last: i64) -> Option<i32> {
         let (first, first_bit) = self.place(first)?;
         let (last, last_bit) = self.place(last)?;

@@ -1,5 +1,5 @@
-//! Batches on which several threads work at the same time: in rounds, in each of which every thread has a chunk of them. What needs the
-//! order of the log is done by the calling thread, before and after.
+//! Batches on which several threads work at the same time: in rounds, in each of which every thread has a
+//! chunk of them. What needs the order of the log is done by the calling thread, before and after.
 
 use std::ops::Range;
 use std::panic::resume_unwind;
@@ -9,15 +9,16 @@ use super::batches::{Place, Unusable};
 use crate::record::BatchHeader;
 use crate::types::MAX_THREADS;
 
-/// The bytes of a chunk, after which the next one begins: some milliseconds of work, and less than the caches of a core have room for.
+/// The bytes of a chunk, after which the next one begins: some milliseconds of work, and less than the caches
+/// of a core have room for.
 const CHUNK_BYTES: usize = 512 << 10;
 /// The records of a chunk, which bound what a thread keeps of them.
 const CHUNK_RECORDS: usize = 64 << 10;
 /// The largest batch of a chunk, bytes.
 const MAX_BATCH: u32 = 4 << 20;
 
-/// Chunks of batches. `J`: what is to be done with a batch; `S`: what a thread uses for that; `O`: what it makes, any number for a
-/// batch; `R`: what else is known of the batch then.
+/// Chunks of batches. `J`: what is to be done with a batch; `S`: what a thread uses for that; `O`: what it
+/// makes, any number for a batch; `R`: what else is known of the batch then.
 #[derive(Debug)]
 pub(super) struct Rounds<J, S, O, R> {
     chunks: Vec<Chunk<J, S, O, R>>,
@@ -33,7 +34,8 @@ struct Chunk<J, S, O, R> {
     queued: Vec<(Place, J, Range<usize>)>,
     scratch: S,
     output: Vec<O>,
-    /// Of the batches up to the first one that cannot be used, with the part of the output: of that batch, what was made before.
+    /// Of the batches up to the first one that cannot be used, with the part of the output: of that batch,
+    /// what was made before.
     results: Vec<(Result<R, Unusable>, Range<usize>)>,
 }
 
@@ -91,7 +93,8 @@ where
         Self { chunks: std::iter::repeat_with(chunk).take(threads.min(MAX_THREADS)).collect(), filling: 0 }
     }
 
-    /// Adds a batch that [`accepts`] allows. Returns whether [`Rounds::work`] is to be called, because all chunks are full.
+    /// Adds a batch that [`accepts`] allows. Returns whether [`Rounds::work`] is to be called, because all
+    /// chunks are full.
     pub(super) fn add(&mut self, place: Place, bytes: &[u8], job: J) -> bool {
         let last = self.chunks.len() - 1;
         if let Some(chunk) = self.chunks.get_mut(self.filling.min(last)) {
@@ -127,11 +130,12 @@ where
         self.chunks.iter_mut().for_each(|chunk| chunk.work(&work));
     }
 
-    /// Calls `finish` for each batch in the order of the log, with what [`Rounds::work`] has returned and made. Nothing is left in the
-    /// chunks.
+    /// Calls `finish` for each batch in the order of the log, with what [`Rounds::work`] has returned and
+    /// made. Nothing is left in the chunks.
     ///
     /// # Errors
-    /// The first one of `finish`, with its batch. The batches after one that cannot be used have no result, and are omitted.
+    /// The first one of `finish`, with its batch. The batches after one that cannot be used have no result,
+    /// and are omitted.
     pub(super) fn finish(
         &mut self,
         mut finish: impl FnMut(&Place, Result<R, Unusable>, &[O]) -> Result<(), Unusable>,
@@ -141,8 +145,8 @@ where
     }
 }
 
-/// Whether a batch can be added to a chunk: what is kept of a very large one, or of one with an unknown number of records, could take
-/// any memory.
+/// Whether a batch can be added to a chunk: what is kept of a very large one, or of one with an unknown
+/// number of records, could take any memory.
 pub(super) fn accepts(header: &BatchHeader) -> bool {
     header.size <= MAX_BATCH && count(header).is_some_and(|count| count <= CHUNK_RECORDS)
 }

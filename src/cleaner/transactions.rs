@@ -11,7 +11,8 @@ use crate::record::control::ControlType;
 pub(super) struct CleanedTransactions {
     /// The aborted transactions that begin above the position, by their first offset.
     aborted_ahead: VecDeque<AbortedTransaction>,
-    /// The aborted transactions whose marker is ahead, by producer, and whether one of their batches was seen.
+    /// The aborted transactions whose marker is ahead, by producer, and whether one of their batches was
+    /// seen.
     aborted: HashMap<i64, (AbortedTransaction, bool)>,
     /// The producers with a batch of a committed transaction whose marker is ahead.
     committed: HashSet<i64>,

@@ -82,8 +82,8 @@ impl CompressionType {
 
 /// The settings of one log. Each field's Kafka name has dots for its underscores.
 ///
-/// Create it as `LogConfig { segment_bytes: 1 << 20, ..LogConfig::default() }`. [`LogConfig::validate`] checks it; functions that
-/// take a `LogConfig` also validate it.
+/// Create it as `LogConfig { segment_bytes: 1 << 20, ..LogConfig::default() }`. [`LogConfig::validate`]
+/// checks it; functions that take a `LogConfig` also validate it.
 ///
 /// *Source*: Kafka's `LogConfig`, 4.3.1.
 #[derive(Debug, Clone)]
@@ -95,8 +95,8 @@ pub struct LogConfig {
     pub segment_ms: i64,
     /// Maximum random reduction of `segment_ms`, ms: ≥ 0; default 0.
     pub segment_jitter_ms: i64,
-    /// Size of each index file of the active segment, bytes: 4 to 2³¹−1; default 10 MiB. Rounded down to whole entries; a writer
-    /// requires space for one entry: 12.
+    /// Size of each index file of the active segment, bytes: 4 to 2³¹−1; default 10 MiB. Rounded down to
+    /// whole entries; a writer requires space for one entry: 12.
     pub segment_index_bytes: u32,
     /// Minimum distance of two index entries, bytes of the `.log`, exclusive: 0 to 2³¹−1; default 4096.
     pub index_interval_bytes: u32,
@@ -104,7 +104,8 @@ pub struct LogConfig {
     pub flush_messages: i64,
     /// Flush after this time, ms: ≥ 0; default 2⁶³−1, which is never.
     pub flush_ms: i64,
-    /// The oldest segments are deleted while the log remains at least this large, bytes; default −1. Negative: never.
+    /// The oldest segments are deleted while the log remains at least this large, bytes; default −1.
+    /// Negative: never.
     pub retention_bytes: i64,
     /// Segments are deleted when all their records are older, ms: ≥ −1; default 7 days. −1: never.
     pub retention_ms: i64,
@@ -120,9 +121,10 @@ pub struct LogConfig {
     pub min_cleanable_dirty_ratio: f64,
     /// What happens to old records; default `delete`.
     pub cleanup_policy: CleanupPolicy,
-    /// The settings that are known to hold for this log although they equal Kafka's defaults; default none. Properties and a
-    /// topic's metadata set them. Retention refuses a policy or a limit that nobody has stated where it may be wrong:
-    /// [`retention::plan`](crate::log::retention::plan). [`LogConfig::states`] also counts values that are not the defaults.
+    /// The settings that are known to hold for this log although they equal Kafka's defaults; default none.
+    /// Properties and a topic's metadata set them. Retention refuses a policy or a limit that nobody has
+    /// stated where it may be wrong: [`retention::plan`](crate::log::retention::plan).
+    /// [`LogConfig::states`] also counts values that are not the defaults.
     pub stated: StatedSettings,
     /// Time for which a deleted segment's files keep their `.deleted` names, ms: ≥ 0; default 1 minute.
     pub file_delete_delay_ms: i64,
@@ -142,10 +144,11 @@ pub struct LogConfig {
     pub message_timestamp_before_max_ms: i64,
     /// Maximum difference of a timestamp after the present time, ms: ≥ 0; default 1 hour.
     pub message_timestamp_after_max_ms: i64,
-    /// Number of replicas that must have a record before it counts as written: ≥ 1; default 1. Stored only; it applies to a
-    /// cluster.
+    /// Number of replicas that must have a record before it counts as written: ≥ 1; default 1. Stored only;
+    /// it applies to a cluster.
     pub min_insync_replicas: u32,
-    /// Whether an out-of-sync replica may become the leader; default false. Stored only; it applies to a cluster.
+    /// Whether an out-of-sync replica may become the leader; default false. Stored only; it applies to a
+    /// cluster.
     pub unclean_leader_election_enable: bool,
 }
 
@@ -213,8 +216,9 @@ impl LogConfig {
         Ok(())
     }
 
-    /// The age at which a segment is rolled, ms: in a compacted log, no record may stay uncompacted for longer than
-    /// `max_compaction_lag_ms`, and the active segment is never compacted. Kafka: `LogConfig.maxSegmentMs`.
+    /// The age at which a segment is rolled, ms: in a compacted log, no record may stay uncompacted for
+    /// longer than `max_compaction_lag_ms`, and the active segment is never compacted. Kafka:
+    /// `LogConfig.maxSegmentMs`.
     pub fn max_segment_ms(&self) -> i64 {
         if self.cleanup_policy.compact {
             self.segment_ms.min(self.max_compaction_lag_ms)
@@ -228,8 +232,8 @@ impl LogConfig {
         if self.preallocate { self.segment_bytes } else { 0 }
     }
 
-    /// The reduction of one segment's age of rolling, ms. `random`: a random number, drawn once per segment. Kafka:
-    /// `LogConfig.randomSegmentJitter`.
+    /// The reduction of one segment's age of rolling, ms. `random`: a random number, drawn once per segment.
+    /// Kafka: `LogConfig.randomSegmentJitter`.
     pub fn random_segment_jitter(&self, random: i32) -> i64 {
         let max = self.segment_jitter_ms.min(self.segment_ms);
         // as in Kafka's `Utils.abs`, the absolute value of i32::MIN is 0

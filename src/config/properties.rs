@@ -34,7 +34,8 @@ pub const RETENTION_MS: &str = "retention.ms";
 #[cfg(feature = "inspect")]
 pub(crate) const INDEX_INTERVAL: &str = "index.interval.bytes";
 const SEGMENT_BYTES: &str = "segment.bytes";
-/// The name of a segment size below [`MIN_SEGMENT_BYTES`], for topics only. It takes precedence over `segment.bytes`.
+/// The name of a segment size below [`MIN_SEGMENT_BYTES`], for topics only. It takes precedence over
+/// `segment.bytes`.
 const INTERNAL_SEGMENT_BYTES: &str = "internal.segment.bytes";
 const MIN_SEGMENT_BYTES: i64 = 1 << 20;
 /// Kafka's topic settings that do not affect a log's files.
@@ -50,12 +51,13 @@ const IGNORED: [&str; 6] = [
 const REMOTE_STORAGE: &str = "remote.storage.enable";
 
 impl LogConfig {
-    /// The settings in a broker's file or a topic's overrides, with Kafka's precedence (`log.roll.ms` over `log.roll.hours`);
-    /// other settings have their defaults. `None`: the source is guessed by [`PropertySource::guess`].
+    /// The settings in a broker's file or a topic's overrides, with Kafka's precedence (`log.roll.ms` over
+    /// `log.roll.hours`); other settings have their defaults. `None`: the source is guessed by
+    /// [`PropertySource::guess`].
     ///
     /// # Errors
-    /// [`Error::Config`] with the name, the value and the allowed values; for an unknown topic setting, with a similar name, if
-    /// any.
+    /// [`Error::Config`] with the name, the value and the allowed values; for an unknown topic setting, with
+    /// a similar name, if any.
     ///
     /// *Source*: `KafkaConfig.extractLogConfigMap`, `LogConfig.fromProps`.
     pub fn from_properties(
@@ -99,8 +101,9 @@ impl LogConfig {
         self.checked()
     }
 
-    /// The settings of a topic from the metadata of its cluster: `broker` has the broker's settings, under a broker's names; `topic` has the
-    /// topic's, without unknown ones, which belong to a later version; `overrides` take precedence.
+    /// The settings of a topic from the metadata of its cluster: `broker` has the broker's settings, under a
+    /// broker's names; `topic` has the topic's, without unknown ones, which belong to a later version;
+    /// `overrides` take precedence.
     ///
     /// # Errors
     /// As [`LogConfig::from_properties`].
@@ -122,7 +125,8 @@ impl LogConfig {
         Self::from_broker(broker)?.with_overrides(&stored.collect())?.with_overrides(overrides)
     }
 
-    /// All settings under their topic names. [`LogConfig::from_properties`] returns the same settings for them.
+    /// All settings under their topic names. [`LogConfig::from_properties`] returns the same settings for
+    /// them.
     pub fn to_properties(&self) -> BTreeMap<String, String> {
         self.properties_of(|_| true)
     }
@@ -232,7 +236,8 @@ fn refused(name: &str, expected: impl Into<String>, text: &str) -> Error {
     Error::config(name, expected, format!("\"{text}\""))
 }
 
-/// The expectation in the error for an unknown topic setting: the topic's name for a broker setting, otherwise a similar name.
+/// The expectation in the error for an unknown topic setting: the topic's name for a broker setting,
+/// otherwise a similar name.
 fn known_setting(name: &str) -> String {
     let of_broker = settings().find(|setting| setting.synonyms.iter().any(|synonym| synonym.name == name));
     if let Some(setting) = of_broker {

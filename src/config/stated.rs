@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::LogConfig;
 use super::settings::{COUNT, Setting, settings};
 
-/// The settings of a [`LogConfig`] that somebody has stated for the log: its owner, its topic or its broker. The others are Kafka's
-/// defaults, which are no statement about this log.
+/// The settings of a [`LogConfig`] that somebody has stated for the log: its owner, its topic or its broker.
+/// The others are Kafka's defaults, which are no statement about this log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct StatedSettings(u32);
 
@@ -14,7 +14,8 @@ impl StatedSettings {
     /// All of them: also a value that equals Kafka's default is that of the log.
     pub const ALL: Self = Self(u32::MAX >> (u32::BITS as usize - COUNT));
 
-    /// The settings of these names, which are names of topics' settings, such as `retention.ms`. Unknown names are left out.
+    /// The settings of these names, which are names of topics' settings, such as `retention.ms`. Unknown
+    /// names are left out.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut stated = Self::default();
         names.into_iter().for_each(|name| stated.add(name));
@@ -38,8 +39,8 @@ fn bit(name: &str) -> u32 {
 }
 
 impl LogConfig {
-    /// Whether somebody has stated a setting, by its name for topics (`retention.ms`): [`LogConfig::stated`] has it, or its value is
-    /// not Kafka's default.
+    /// Whether somebody has stated a setting, by its name for topics (`retention.ms`): [`LogConfig::stated`]
+    /// has it, or its value is not Kafka's default.
     pub fn states(&self, name: &str) -> bool {
         let is_other = |setting: &Setting| setting.value(self) != setting.value(&Self::default());
         self.stated.has(name) || settings().find(|setting| setting.name == name).is_some_and(is_other)

@@ -1,7 +1,7 @@
 //! Suggestions for misspelt names.
 
-/// The known name with the fewest edits to `name`, ignoring case. `None` if more than a third of the letters differ: a poor
-/// suggestion would mislead.
+/// The known name with the fewest edits to `name`, ignoring case. `None` if more than a third of the letters
+/// differ: a poor suggestion would mislead.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_within(name, known, 3)
 }

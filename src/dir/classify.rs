@@ -17,7 +17,8 @@ use crate::state::partition_metadata::PARTITION_METADATA;
 /// The kind of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathKind {
-    /// A broker's data directory: it contains `meta.properties`, `.lock`, an offset checkpoint or a partition.
+    /// A broker's data directory: it contains `meta.properties`, `.lock`, an offset checkpoint or a
+    /// partition.
     DataDirectory,
     /// A partition directory.
     Partition,
@@ -31,7 +32,8 @@ pub enum PathKind {
     OffsetCheckpoint,
     /// `meta.properties`
     MetaProperties,
-    /// Another file or directory of a broker's data directory: a lock, a marker, a checkpoint that is being replaced.
+    /// Another file or directory of a broker's data directory: a lock, a marker, a checkpoint that is being
+    /// replaced.
     BrokerFile,
     /// Anything else.
     Other,
@@ -63,7 +65,8 @@ impl PathKind {
 pub struct PathInfo {
     /// The kind.
     pub kind: PathKind,
-    /// The partition of the path, parsed from the directory's name; `None` if the name is not `topic-partition`.
+    /// The partition of the path, parsed from the directory's name; `None` if the name is not
+    /// `topic-partition`.
     pub partition: Option<PartitionName>,
     /// The base offset in the name of a segment file, or the offset in the name of a producer snapshot.
     pub base_offset: Option<i64>,
@@ -152,7 +155,8 @@ pub fn has_segments(path: &Path) -> Result<bool> {
     Ok(entries.iter().any(|(name, _)| is_segment(name)))
 }
 
-/// The topic and the number in the name of a live partition directory; `None` if Kafka would not accept the name.
+/// The topic and the number in the name of a live partition directory; `None` if Kafka would not accept the
+/// name.
 #[cfg(feature = "plan")]
 pub(crate) fn live_partition(name: &str) -> Option<(String, i32)> {
     let PartitionName { topic, partition, state } = PartitionName::parse(name)?;

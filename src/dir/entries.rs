@@ -18,8 +18,8 @@ const FILES: [&str; 9] = [
     PartitionLocks::NAME,
 ];
 
-/// The directories that a broker does not take for partitions; it removes the second one before. Any other one without a partition's
-/// name ends its start.
+/// The directories that a broker does not take for partitions; it removes the second one before. Any other
+/// one without a partition's name ends its start.
 ///
 /// *Source*: `LogManager.loadLogs`.
 const NOT_PARTITIONS: [&str; 2] = [REMOTE_LOG_INDEX_CACHE, CLEAN_SHUTDOWN];

@@ -31,14 +31,15 @@ pub struct LogDir {
 }
 
 impl LogDir {
-    /// Lists a data directory. Partition directories that are being deleted or moved (`-delete`, `-future`, `-stray`) are left
-    /// out unless their state is in `include`. Other directories and files are ignored.
+    /// Lists a data directory. Partition directories that are being deleted or moved (`-delete`, `-future`,
+    /// `-stray`) are left out unless their state is in `include`. Other directories and files are
+    /// ignored.
     ///
     /// # Errors
-    /// [`Error::LogNotFound`] if there is no directory; [`Error::Io`]; [`Error::Config`] if it is a partition directory, if it has no
-    /// partition and its folders are data directories, or if the
-    /// options have a topic, a partition or a log start offset, which apply to one log only; [`Error::LogChanged`] if partitions
-    /// are created and deleted so fast that no two listings agree.
+    /// [`Error::LogNotFound`] if there is no directory; [`Error::Io`]; [`Error::Config`] if it is a partition
+    /// directory, if it has no partition and its folders are data directories, or if the
+    /// options have a topic, a partition or a log start offset, which apply to one log only;
+    /// [`Error::LogChanged`] if partitions are created and deleted so fast that no two listings agree.
     pub fn open(path: impl AsRef<Path>, options: LogOptions, include: &[PartitionState]) -> Result<Self> {
         if options.topic.is_some() || options.partition.is_some() || options.log_start_offset.is_some() {
             return Err(Error::config("options", "options of a data directory", "options of one partition"));
@@ -76,8 +77,8 @@ impl LogDir {
     /// Opens a partition by its directory's name; `None` if there is no partition of this name.
     ///
     /// # Errors
-    /// As [`Log::open`]: [`Error::LogNotFound`] with [`NotFound::NoSegment`] for a partition that Kafka has just created;
-    /// [`Error::Corrupt`] if its segments are missing.
+    /// As [`Log::open`]: [`Error::LogNotFound`] with [`NotFound::NoSegment`] for a partition that Kafka has
+    /// just created; [`Error::Corrupt`] if its segments are missing.
     pub fn log(&self, name: &str) -> Result<Option<Log>> {
         let Some(partition) = self.partitions.get(name) else { return Ok(None) };
         let open = || Log::open(self.directory.path_of(name), self.options.clone()).map(Some);
@@ -92,8 +93,9 @@ impl LogDir {
         }
     }
 
-    /// Opens the partitions of some topics (`None`: all), by topic and then by the partition's number, each when the iterator
-    /// reaches it. A partition that Kafka has just created has no segment and is left out.
+    /// Opens the partitions of some topics (`None`: all), by topic and then by the partition's number, each
+    /// when the iterator reaches it. A partition that Kafka has just created has no segment and is left
+    /// out.
     pub fn logs(self: Arc<Self>, topics: Option<&[String]>) -> impl Iterator<Item = Result<Log>> + use<> {
         self.logs_of(topics, None)
     }
@@ -130,7 +132,8 @@ impl LogDir {
         })
     }
 
-    /// The names of the partition directories of some topics and numbers (`None`: all), by topic and then by the number.
+    /// The names of the partition directories of some topics and numbers (`None`: all), by topic and then by
+    /// the number.
     fn selected(&self, topics: Option<&[String]>, partitions: Option<&[i32]>) -> Vec<String> {
         let is_selected = |parsed: &PartitionName| {
             topics.is_none_or(|topics| topics.contains(&parsed.topic))

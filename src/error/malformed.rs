@@ -10,15 +10,18 @@ use super::Error;
 pub enum Reason {
     /// They break a rule of the format.
     Damaged,
-    /// They are well-formed but not supported by this version, such as a codec or a feature that was not compiled in.
+    /// They are well-formed but not supported by this version, such as a codec or a feature that was not
+    /// compiled in.
     Unsupported,
     /// They are a batch above the limit `max_batch_bytes`, stored or decompressed.
     TooLarge,
 }
 
-/// Bytes that break a rule of the format, or cannot be read for another [`Reason`]. The decoders return it: they have neither a file nor a position.
+/// Bytes that break a rule of the format, or cannot be read for another [`Reason`]. The decoders return it:
+/// they have neither a file nor a position.
 ///
-/// [`Malformed::at`] makes it an [`Error::Corrupt`], an [`Error::UnsupportedFormat`] or an [`Error::BatchTooLarge`].
+/// [`Malformed::at`] makes it an [`Error::Corrupt`], an [`Error::UnsupportedFormat`] or an
+/// [`Error::BatchTooLarge`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Malformed {
     /// The rule of the format.
@@ -46,7 +49,8 @@ impl Malformed {
         Self { expected, found: found.into(), reason: Reason::TooLarge }
     }
 
-    /// Whether the bytes break a rule of the format. Otherwise they may be intact: they are not skipped, cut or repaired.
+    /// Whether the bytes break a rule of the format. Otherwise they may be intact: they are not skipped, cut
+    /// or repaired.
     pub fn is_damage(&self) -> bool {
         self.reason == Reason::Damaged
     }

@@ -36,8 +36,9 @@ impl Directory {
         }
     }
 
-    /// Opens a directory. If only the last component of the path is missing, it is created (durably), unless `check_name`
-    /// fails; that is called with the parent directory and the name. The path is resolved: it has no symbolic links.
+    /// Opens a directory. If only the last component of the path is missing, it is created (durably), unless
+    /// `check_name` fails; that is called with the parent directory and the name. The path is resolved:
+    /// it has no symbolic links.
     ///
     /// # Errors
     /// As [`Directory::open`]; the errors of `check_name`.
@@ -99,8 +100,9 @@ impl Directory {
         Err(Error::LogNotFound { path: self.path.clone(), found, advice })
     }
 
-    /// Fails if the name by which a file of this directory was opened is not that of the file any more, or if another directory is
-    /// at the path: those who open the path would not find what is written to the file. That the directory was moved is no error.
+    /// Fails if the name by which a file of this directory was opened is not that of the file any more, or if
+    /// another directory is at the path: those who open the path would not find what is written to the
+    /// file. That the directory was moved is no error.
     ///
     /// # Errors
     /// [`Error::LogNotFound`]; [`Error::Io`].
@@ -133,10 +135,11 @@ impl Directory {
         move |error| Error::io(&path, action, error)
     }
 
-    /// Names and types of the entries, in the system's order. Names that are not UTF-8 are never Kafka's and are skipped.
+    /// Names and types of the entries, in the system's order. Names that are not UTF-8 are never Kafka's and
+    /// are skipped.
     ///
-    /// This is one pass: an entry that is created, deleted or renamed during the pass may be missing, even if a later one is
-    /// returned. [`Directory::segment_files`] returns a log's files completely.
+    /// This is one pass: an entry that is created, deleted or renamed during the pass may be missing, even if
+    /// a later one is returned. [`Directory::segment_files`] returns a log's files completely.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -144,8 +147,8 @@ impl Directory {
         self.folder.entries().map_err(self.fail("", IoAction::List))
     }
 
-    /// Opens a regular file of the directory for reading. Never blocks (a FIFO is refused) and does not follow symbolic
-    /// links.
+    /// Opens a regular file of the directory for reading. Never blocks (a FIFO is refused) and does not
+    /// follow symbolic links.
     ///
     /// # Errors
     /// [`Error::Io`], also if the entry is missing or is not a regular file.
@@ -162,7 +165,8 @@ impl Directory {
         self.folder.identity_of(name).map_err(self.fail(name, IoAction::Stat))
     }
 
-    /// The contents of a small file, or `None` if it does not exist. `../name` is a file in the parent directory.
+    /// The contents of a small file, or `None` if it does not exist. `../name` is a file in the parent
+    /// directory.
     ///
     /// # Errors
     /// [`Error::Io`], also if it is larger than `limit` bytes.
@@ -182,17 +186,18 @@ impl Directory {
         }
     }
 
-    /// Whether files in this directory may be shortened: another process holds the data directory's `.lock` (`../.lock`), as
-    /// a running broker does, or any process, including this one, holds the partition's `.cordwood.lock`, as a writer does.
+    /// Whether files in this directory may be shortened: another process holds the data directory's `.lock`
+    /// (`../.lock`), as a running broker does, or any process, including this one, holds the partition's
+    /// `.cordwood.lock`, as a writer does.
     ///
-    /// Queries the locks on a read-only descriptor and takes none. The JVM's lock is an `fcntl` lock, which `flock` does not
-    /// detect. If a lock cannot be queried, it counts as held.
+    /// Queries the locks on a read-only descriptor and takes none. The JVM's lock is an `fcntl` lock, which
+    /// `flock` does not detect. If a lock cannot be queried, it counts as held.
     pub fn is_locked(&self) -> bool {
         self.folder.is_locked()
     }
 
-    /// Whether another process than a writer holds the data directory's `.lock`, as a running broker does. Takes no lock. If it cannot
-    /// be queried, it counts as held.
+    /// Whether another process than a writer holds the data directory's `.lock`, as a running broker does.
+    /// Takes no lock. If it cannot be queried, it counts as held.
     pub(crate) fn is_locked_by_broker(&self) -> bool {
         self.folder.is_locked_by_broker()
     }
@@ -224,7 +229,8 @@ impl Directory {
         Ok(WritableFile::new(handle, self.path_of(name)))
     }
 
-    /// Opens a regular file of the directory for reading and writing, as [`Directory::open_file`] does for reading.
+    /// Opens a regular file of the directory for reading and writing, as [`Directory::open_file`] does for
+    /// reading.
     ///
     /// # Errors
     /// [`Error::Io`], also if the entry is missing or is not a regular file.
@@ -241,9 +247,9 @@ impl Directory {
         self.folder.rename(from, to).map_err(self.fail(from, IoAction::Rename))
     }
 
-    /// Gives a file a second name in another directory, which must not have that name. False if the file system does not allow
-    /// it: the directories are on two file systems, it has no links, or the file has too many. Durable after
-    /// [`Directory::sync`] of the other directory.
+    /// Gives a file a second name in another directory, which must not have that name. False if the file
+    /// system does not allow it: the directories are on two file systems, it has no links, or the file
+    /// has too many. Durable after [`Directory::sync`] of the other directory.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -258,7 +264,8 @@ impl Directory {
         }
     }
 
-    /// Removes a file; open handles stay valid. A missing file is not an error. Durable after [`Directory::sync`].
+    /// Removes a file; open handles stay valid. A missing file is not an error. Durable after
+    /// [`Directory::sync`].
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -278,7 +285,8 @@ impl Directory {
         Ok(folder.map(|folder| Self { folder, path: self.path_of(name) }))
     }
 
-    /// Opens a directory in this one, which is created if it does not exist. Its name is durable after [`Directory::sync`].
+    /// Opens a directory in this one, which is created if it does not exist. Its name is durable after
+    /// [`Directory::sync`].
     ///
     /// # Errors
     /// [`Error::Io`].

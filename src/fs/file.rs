@@ -11,7 +11,8 @@ use super::Handle;
 use super::os::SystemHandle;
 use crate::error::{Error, IoAction, NotFound, Result};
 
-/// Identifies a file and its last change. Two identities are compared to detect a change, or another file with the same name.
+/// Identifies a file and its last change. Two identities are compared to detect a change, or another file
+/// with the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIdentity {
     /// The inode number.
@@ -20,8 +21,8 @@ pub struct FileIdentity {
     pub size: u64,
     /// The time of the last modification: seconds and nanoseconds since the epoch.
     pub modified: (i64, i64),
-    /// The time of the last change of the file or its attributes (`ctime`), which programs cannot set: seconds and
-    /// nanoseconds since the epoch.
+    /// The time of the last change of the file or its attributes (`ctime`), which programs cannot set:
+    /// seconds and nanoseconds since the epoch.
     pub changed: (i64, i64),
 }
 
@@ -32,7 +33,8 @@ impl FileIdentity {
         seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
     }
 
-    /// Whether the last modification is old enough, at `moment`, for any later modification to have a different time.
+    /// Whether the last modification is old enough, at `moment`, for any later modification to have a
+    /// different time.
     pub(crate) fn is_older_than(&self, moment: SystemTime) -> bool {
         let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         i64::try_from(since).is_ok_and(|now| self.modified_ms().saturating_add(Self::TICK_MS) < now)
@@ -120,8 +122,8 @@ impl SystemFile {
         self.read_at_least(position, length, buffer).map(drop)
     }
 
-    /// Fills `buffer` with the bytes at `position`, or its start with fewer at the end of the file, but not with fewer than `length`.
-    /// Returns their number.
+    /// Fills `buffer` with the bytes at `position`, or its start with fewer at the end of the file, but not
+    /// with fewer than `length`. Returns their number.
     fn read_at_least(&self, position: u64, length: usize, buffer: &mut [u8]) -> Result<usize> {
         let read = read_available(&*self.handle, buffer, position);
         let read = read.map_err(|error| Error::io(&self.path, IoAction::Read, error))?;
@@ -162,8 +164,8 @@ impl FileBytes {
     /// The first `size` bytes of a file (`None`: all), mapped if `map` is true and there are any.
     ///
     /// # Errors
-    /// [`Error::LogChanged`] if the file is shorter than `size`. If the system refuses the mapping, the bytes are read by
-    /// position.
+    /// [`Error::LogChanged`] if the file is shorter than `size`. If the system refuses the mapping, the bytes
+    /// are read by position.
     pub fn new(file: SystemFile, size: Option<u64>, map: bool) -> Result<Self> {
         let size = size.unwrap_or(file.size());
         if file.size() < size {
@@ -186,7 +188,8 @@ impl FileBytes {
         }
     }
 
-    /// Advises the system that bytes of a mapping are read soon, so that it reads them at once and not page by page.
+    /// Advises the system that bytes of a mapping are read soon, so that it reads them at once and not page
+    /// by page.
     pub(crate) fn advise_will_need(&self, position: u64, length: usize) {
         if let Some(map) = &self.map
             && let Ok(start) = usize::try_from(position)
@@ -237,8 +240,8 @@ impl FileBytes {
         Ok(buffer)
     }
 
-    /// Replaces the content of `buffer` by `length` bytes at `position`, or fewer at the end. The file is read, also if it is
-    /// mapped.
+    /// Replaces the content of `buffer` by `length` bytes at `position`, or fewer at the end. The file is
+    /// read, also if it is mapped.
     ///
     /// # Errors
     /// [`Error::LogChanged`] if the file has become shorter; [`Error::Io`].
@@ -248,8 +251,8 @@ impl FileBytes {
         if buffer.is_empty() { Ok(()) } else { self.file.read_exact_at(position, buffer) }
     }
 
-    /// [`FileBytes::copy`] of `ahead` bytes, fewer if the file has become shorter, but not fewer than `length`. The first `kept` bytes
-    /// of the buffer are those at the position already.
+    /// [`FileBytes::copy`] of `ahead` bytes, fewer if the file has become shorter, but not fewer than
+    /// `length`. The first `kept` bytes of the buffer are those at the position already.
     ///
     /// # Errors
     /// As [`FileBytes::copy`].
@@ -271,8 +274,8 @@ impl FileBytes {
         Ok(())
     }
 
-    /// The first position at or after this one that may have another byte than zero: holes are passed over without being read. At most
-    /// the number of bytes.
+    /// The first position at or after this one that may have another byte than zero: holes are passed over
+    /// without being read. At most the number of bytes.
     ///
     /// # Errors
     /// [`Error::LogChanged`] if the file has become shorter; [`Error::Io`].

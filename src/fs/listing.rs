@@ -1,10 +1,10 @@
 //! Complete listings of a directory that other processes change at the same time.
 //!
-//! `readdir` is not atomic: each entry that is created, deleted or renamed while it runs may be returned or not,
-//! independently. One pass over the directory of a log that rolls may therefore miss a segment and return a later one,
-//! which looks like a gap. A second pass returns every entry that existed before it began. A segment is created after all
-//! segments with lower base offsets, so those that precede the last one of the first pass existed before the second pass
-//! began:
+//! `readdir` is not atomic: each entry that is created, deleted or renamed while it runs may be returned or
+//! not, independently. One pass over the directory of a log that rolls may therefore miss a segment and
+//! return a later one, which looks like a gap. A second pass returns every entry that existed before it
+//! began. A segment is created after all segments with lower base offsets, so those that precede the last one
+//! of the first pass existed before the second pass began:
 //!
 //! ```text
 //!   first pass     0  129  …  147  154        137 was created during the pass, and missed
@@ -38,11 +38,12 @@ impl SegmentFile {
 }
 
 impl Directory {
-    /// The files of segments, sorted by name. Below the largest base offset that is returned, no live segment is missing. Of
-    /// the segments that are created during the listing, the newest may be missing.
+    /// The files of segments, sorted by name. Below the largest base offset that is returned, no live segment
+    /// is missing. Of the segments that are created during the listing, the newest may be missing.
     ///
     /// # Errors
-    /// [`Error::LogChanged`] if segments are deleted or replaced so fast that no two passes agree; [`Error::Io`].
+    /// [`Error::LogChanged`] if segments are deleted or replaced so fast that no two passes agree;
+    /// [`Error::Io`].
     pub fn segment_files(&self) -> Result<Vec<SegmentFile>> {
         let mut earlier = self.list_segment_files()?;
         let mut last = last_base(&earlier);

@@ -60,7 +60,8 @@ enum Access {
     Create,
 }
 
-/// Operations on a directory. A name is a single path component, or `../name` for a file in the parent directory.
+/// Operations on a directory. A name is a single path component, or `../name` for a file in the parent
+/// directory.
 trait Folder: Debug + Send + Sync {
     /// Names and types, in the system's order.
     fn entries(&self) -> io::Result<Vec<(String, FileType)>>;
@@ -118,8 +119,8 @@ trait Handle: Debug + Send + Sync {
     }
     /// Reads at a position, like `pread`: short at the end of the file.
     fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize>;
-    /// The first position at or after this one that may be outside a hole; `None` if the rest of the file is a hole, or if the
-    /// position is at the end.
+    /// The first position at or after this one that may be outside a hole; `None` if the rest of the file is
+    /// a hole, or if the position is at the end.
     fn next_data(&self, position: u64) -> io::Result<Option<u64>> {
         Ok(Some(position))
     }
@@ -129,8 +130,8 @@ trait Handle: Debug + Send + Sync {
     fn set_size(&self, size: u64) -> io::Result<()>;
     /// Extends the file to `size` by zeros with allocated blocks.
     fn allocate(&self, size: u64) -> io::Result<()>;
-    /// Allocates blocks for `length` bytes at a position, also beyond the end of the file, without changing its size.
-    /// The call may be ignored; returns whether it succeeded.
+    /// Allocates blocks for `length` bytes at a position, also beyond the end of the file, without changing
+    /// its size. The call may be ignored; returns whether it succeeded.
     fn reserve(&self, position: u64, length: u64) -> bool {
         let _ = (position, length);
         false

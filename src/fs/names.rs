@@ -86,7 +86,8 @@ pub struct SegmentFileName {
 }
 
 impl SegmentFileName {
-    /// Parses a name; `None` for any other file (fewer than 20 digits, another suffix, a number of 2^63 − 1 or above).
+    /// Parses a name; `None` for any other file (fewer than 20 digits, another suffix, a number of 2^63 − 1
+    /// or above).
     pub fn parse(name: &str) -> Option<Self> {
         let dot = name.find('.')?;
         let (digits, ending) = name.split_at_checked(dot)?;
@@ -120,7 +121,8 @@ pub(crate) fn segment_files_of(base_offset: i64) -> [String; 4] {
         .map(|kind| segment_file(base_offset, kind))
 }
 
-/// Kafka's own topics, which brokers create compacted, and the log of the controllers, which clients do not see as a topic.
+/// Kafka's own topics, which brokers create compacted, and the log of the controllers, which clients do not
+/// see as a topic.
 ///
 /// *Source*: `Topic.isInternal`; `AutoTopicCreationManager`.
 pub(crate) const INTERNAL_TOPICS: [&str; 4] =
@@ -129,8 +131,8 @@ pub(crate) const INTERNAL_TOPICS: [&str; 4] =
 /// The directory of the metadata log of a cluster.
 pub(crate) const CLUSTER_METADATA_DIRECTORY: &str = "__cluster_metadata-0";
 
-/// The end offset and the epoch in the name of a snapshot of the metadata log of a cluster; `None` for any other file. Kafka:
-/// `Snapshots.parse`.
+/// The end offset and the epoch in the name of a snapshot of the metadata log of a cluster; `None` for any
+/// other file. Kafka: `Snapshots.parse`.
 #[cfg(feature = "inspect")]
 pub(crate) fn metadata_snapshot(name: &str) -> Option<(i64, i32)> {
     let (offset, epoch) = name.strip_suffix(".checkpoint")?.split_once('-')?;

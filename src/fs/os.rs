@@ -111,7 +111,8 @@ impl Folder for SystemFolder {
     }
 
     fn is_locked(&self) -> bool {
-        // held exclusively by a broker, and by the writer of this partition; writers of other partitions share the first lock
+        // held exclusively by a broker, and by the writer of this partition; writers of other partitions
+        // share the first lock
         self.is_locked_by_broker() || self.is_exclusive(PartitionLocks::NAME)
     }
 
@@ -198,7 +199,8 @@ impl Handle for SystemHandle {
     }
 
     fn size(&self) -> io::Result<u64> {
-        // a quarter of the time of `fstat`, though threads wait for each other; nothing reads or writes at this position
+        // a quarter of the time of `fstat`, though threads wait for each other; nothing reads or writes at
+        // this position
         Ok(rustix::fs::seek(&self.0, rustix::fs::SeekFrom::End(0))?)
     }
 
@@ -266,8 +268,9 @@ impl Handle for SystemHandle {
 
     #[expect(unsafe_code, reason = "memory-mapping a file; S1 and S2 of SAFETY.md")]
     fn map(&self, length: usize) -> Option<Mmap> {
-        // SAFETY: S1: the mapping is read-only, private to this value and as long as the file was when it was opened. S2: it is
-        // created only if `io` rules out that another process shortens or rewrites the file, or if the caller asserts it.
+        // SAFETY: S1: the mapping is read-only, private to this value and as long as the file was when it was
+        // opened. S2: it is created only if `io` rules out that another process shortens or rewrites
+        // the file, or if the caller asserts it.
         unsafe { memmap2::MmapOptions::new().len(length).map(&self.0) }.ok()
     }
 }

@@ -3,8 +3,8 @@
 /// The bytes of a line of a cache.
 const LINE: usize = 64;
 
-/// Asks the processor to load bytes into its caches, without waiting for them. Has no other effect: no page is read from a disk,
-/// and a mapping that another process shortened is no error here.
+/// Asks the processor to load bytes into its caches, without waiting for them. Has no other effect: no page
+/// is read from a disk, and a mapping that another process shortened is no error here.
 #[inline]
 pub(crate) fn prefetch<T>(bytes: &[T]) {
     let size = size_of_val(bytes);
@@ -17,8 +17,9 @@ pub(crate) fn prefetch<T>(bytes: &[T]) {
     }
 }
 
-/// [`prefetch`] of the two lines from byte `at`, which may be after the end. For loops that process about as many other bytes in each
-/// step: nothing is compared, because a branch that is mispredicted would cost more than it saves.
+/// [`prefetch`] of the two lines from byte `at`, which may be after the end. For loops that process about as
+/// many other bytes in each step: nothing is compared, because a branch that is mispredicted would cost more
+/// than it saves.
 #[cfg(feature = "arrow")]
 #[inline]
 pub(crate) fn prefetch_two_lines(bytes: &[u8], at: usize) {

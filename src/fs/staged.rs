@@ -6,8 +6,8 @@ use crate::error::Result;
 /// The suffix of a staged file.
 pub(crate) const STAGED: &str = ".tmp";
 
-/// A complete and durable file, to be renamed over another. Everything that needs disk space is done; only the rename is left. If
-/// the value is dropped instead, the file is removed.
+/// A complete and durable file, to be renamed over another. Everything that needs disk space is done; only
+/// the rename is left. If the value is dropped instead, the file is removed.
 #[derive(Debug)]
 #[must_use]
 pub struct Staged {
@@ -43,14 +43,16 @@ impl Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         if !self.is_put {
-            // it may be as large as a segment, and the disk may be full; if it cannot be removed, readers and recovery ignore it
+            // it may be as large as a segment, and the disk may be full; if it cannot be removed, readers and
+            // recovery ignore it
             let _ = self.directory.remove(&self.from);
         }
     }
 }
 
 impl Directory {
-    /// Replaces a small file as a whole, durably. A reader, now or after a crash, finds the old or the new contents.
+    /// Replaces a small file as a whole, durably. A reader, now or after a crash, finds the old or the new
+    /// contents.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
@@ -66,8 +68,8 @@ impl Directory {
         self.stage_with(name, STAGED, |file| file.write_all_at(contents, 0))
     }
 
-    /// [`Directory::stage`] for a name that already has a staged file: stages the contents that replace that file's contents
-    /// later.
+    /// [`Directory::stage`] for a name that already has a staged file: stages the contents that replace that
+    /// file's contents later.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
@@ -75,8 +77,8 @@ impl Directory {
         self.stage_with(name, ".next.tmp", |file| file.write_all_at(contents, 0))
     }
 
-    /// Stages the first `size` bytes of a file as its new contents. A reader that has the file open or mapped keeps the old
-    /// file.
+    /// Stages the first `size` bytes of a file as its new contents. A reader that has the file open or mapped
+    /// keeps the old file.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), for example if the disk has no space for both.

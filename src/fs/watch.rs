@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 
-/// A descriptor from which changes of files in these directories are read, as `struct inotify_event`, and the number of each
-/// directory in them. Reading does not wait.
+/// A descriptor from which changes of files in these directories are read, as `struct inotify_event`, and the
+/// number of each directory in them. Reading does not wait.
 ///
 /// # Errors
 /// Those of `inotify_init1` and `inotify_add_watch`: the system allows a limited number of each.

@@ -12,7 +12,8 @@ use crate::error::{Error, IoAction, Result};
 pub struct WritableFile {
     handle: Arc<dyn Handle>,
     path: PathBuf,
-    /// Whether a sync has failed: the system reports a failure only once, to one caller. All clones share it.
+    /// Whether a sync has failed: the system reports a failure only once, to one caller. All clones share
+    /// it.
     has_failed: Arc<Mutex<bool>>,
 }
 
@@ -51,8 +52,8 @@ impl WritableFile {
         super::file::read_exact(&*self.handle, buffer, position).map_err(self.fail(IoAction::Read))
     }
 
-    /// Writes all of `bytes` at `position`. Continues after an interruption, and once after a short write, so that the second
-    /// write returns the error.
+    /// Writes all of `bytes` at `position`. Continues after an interruption, and once after a short write, so
+    /// that the second write returns the error.
     ///
     /// # Errors
     /// [`Error::Io`]: any part of the bytes may be written.
@@ -88,14 +89,15 @@ impl WritableFile {
         self.handle.allocate(size).map_err(self.fail(IoAction::Allocate))
     }
 
-    /// Allocates blocks for `length` bytes at `position`, so that writes there are faster. The file's size does not change;
-    /// [`WritableFile::set_size`] frees the blocks beyond it. The call may be ignored; returns whether it succeeded.
+    /// Allocates blocks for `length` bytes at `position`, so that writes there are faster. The file's size
+    /// does not change; [`WritableFile::set_size`] frees the blocks beyond it. The call may be ignored;
+    /// returns whether it succeeded.
     pub fn reserve(&self, position: u64, length: u64) -> bool {
         self.handle.reserve(position, length)
     }
 
-    /// Begins to write the bytes of a range to the disk, so that a later [`WritableFile::sync`] waits less. Nothing is durable before
-    /// that. The call may be ignored.
+    /// Begins to write the bytes of a range to the disk, so that a later [`WritableFile::sync`] waits less.
+    /// Nothing is durable before that. The call may be ignored.
     pub(crate) fn write_back(&self, position: u64, length: u64) {
         self.handle.write_back(position, length);
     }

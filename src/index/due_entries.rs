@@ -1,10 +1,12 @@
 //! When an entry of the offset index and the time index is due. Kafka: `LogSegment.append`, `recover`.
 //!
-//! An entry is due for a batch when more than `index.interval.bytes` lie between the start of the last batch with an entry (or
-//! of the segment) and the start of this one. The offset index gets the last offset and the position of the batch, the time index
-//! the largest timestamp up to and including the batch, if it has grown since the last entry.
+//! An entry is due for a batch when more than `index.interval.bytes` lie between the start of the last batch
+//! with an entry (or of the segment) and the start of this one. The offset index gets the last offset and the
+//! position of the batch, the time index the largest timestamp up to and including the batch, if it has grown
+//! since the last entry.
 //!
-//! Appends and recovery both use this module, so that a rebuilt index has the bytes of the one that an append wrote.
+//! Appends and recovery both use this module, so that a rebuilt index has the bytes of the one that an append
+//! wrote.
 
 use crate::record::BatchHeader;
 use crate::types::TimestampOffset;
@@ -28,8 +30,8 @@ pub(crate) struct DueEntries {
 }
 
 impl DueEntries {
-    /// For the batches after a position. `largest`: the largest timestamp before it, and the last offset of the first batch
-    /// with that timestamp.
+    /// For the batches after a position. `largest`: the largest timestamp before it, and the last offset of
+    /// the first batch with that timestamp.
     pub(crate) fn new(interval_bytes: u64, largest: TimestampOffset) -> Self {
         Self { interval_bytes, bytes_since_entry: 0, largest }
     }

@@ -1,13 +1,13 @@
-//! An entry of the offset index or the time index: its bytes, and whether an index has a slot for another one. Kafka:
-//! `AbstractIndex.isFull`, `TimeIndex.isFull`.
+//! An entry of the offset index or the time index: its bytes, and whether an index has a slot for another
+//! one. Kafka: `AbstractIndex.isFull`, `TimeIndex.isFull`.
 
 use std::fmt;
 
 use crate::error::{Malformed, Result};
 use crate::fs::names::FileKind;
 
-/// An entry of an [`Index`](super::Index): `SIZE` bytes, sorted by a key that is their first part. Offsets are relative to
-/// the segment's base offset in the file, and absolute in the entry.
+/// An entry of an [`Index`](super::Index): `SIZE` bytes, sorted by a key that is their first part. Offsets
+/// are relative to the segment's base offset in the file, and absolute in the entry.
 pub trait Entry<const SIZE: usize>: Copy + fmt::Debug {
     /// The kind of the files that have such entries.
     const KIND: FileKind;
@@ -19,8 +19,8 @@ pub trait Entry<const SIZE: usize>: Copy + fmt::Debug {
     /// The result of a search that finds no entry.
     fn before_first(base_offset: i64) -> Self;
 
-    /// A key that an entry before the first would have, as far as the base offset tells: the start of a search by
-    /// interpolation. It is only a guess.
+    /// A key that an entry before the first would have, as far as the base offset tells: the start of a
+    /// search by interpolation. It is only a guess.
     fn key_before_first(base_offset: i64) -> Option<i64>;
 
     /// The absolute key of the entry.
@@ -35,7 +35,8 @@ pub trait Entry<const SIZE: usize>: Copy + fmt::Debug {
     /// [`Error::Config`](crate::Error::Config) if the offset is not 0 to 2^31 - 1 above the base offset.
     fn encode(&self, base_offset: i64) -> Result<[u8; SIZE]>;
 
-    /// The absolute key of a stored key. Targets are compared with absolute keys, so they need not be narrowed to 32 bits.
+    /// The absolute key of a stored key. Targets are compared with absolute keys, so they need not be
+    /// narrowed to 32 bits.
     fn absolute_key(stored: i64, base_offset: i64) -> i64;
 
     /// The absolute offset.
@@ -54,8 +55,8 @@ pub trait Entry<const SIZE: usize>: Copy + fmt::Debug {
         bytes / SIZE as u64
     }
 
-    /// Whether an index has a slot for another entry. `is_closing`: for the entry that closes a segment, which may use a
-    /// reserved slot. Kafka: `AbstractIndex.isFull`, `TimeIndex.isFull`.
+    /// Whether an index has a slot for another entry. `is_closing`: for the entry that closes a segment,
+    /// which may use a reserved slot. Kafka: `AbstractIndex.isFull`, `TimeIndex.isFull`.
     fn has_slot(entries: u64, max_entries: u64, is_closing: bool) -> bool {
         let reserved = if is_closing { 0 } else { Self::RESERVED_SLOTS };
         entries.saturating_add(reserved) < max_entries

@@ -8,8 +8,8 @@ use crate::error::{Error, IoAction, Result};
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, Lock, PartitionLocks};
 
-/// A writer of one index file, and its locks, which exclude brokers, writers of the partition's log and other writers
-/// of the file. Each of those truncates index files.
+/// A writer of one index file, and its locks, which exclude brokers, writers of the partition's log and other
+/// writers of the file. Each of those truncates index files.
 #[derive(Debug)]
 pub struct Exclusive<W> {
     // dropped before the locks
@@ -18,8 +18,8 @@ pub struct Exclusive<W> {
 }
 
 impl<W> Exclusive<W> {
-    /// Takes the locks, then calls `open` with the directory, the file's name and the base offset: `base_offset` if given,
-    /// else the digits at the start of the name.
+    /// Takes the locks, then calls `open` with the directory, the file's name and the base offset:
+    /// `base_offset` if given, else the digits at the start of the name.
     ///
     /// # Errors
     /// [`Error::Locked`] if another writer or a broker runs; [`Error::LogNotFound`] if there is no directory;

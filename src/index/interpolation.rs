@@ -1,5 +1,5 @@
-//! The search of the first look-ups, before there is a [`Model`](super::learned::Model): it interpolates between the keys that it has
-//! read.
+//! The search of the first look-ups, before there is a [`Model`](super::learned::Model): it interpolates
+//! between the keys that it has read.
 
 use crate::types::distance;
 
@@ -8,9 +8,9 @@ const NEAR: u64 = 32;
 
 /// The largest slot whose key is at or below `target`, without a model; `None` if there is none.
 ///
-/// `last_key`: the key of the last slot, which is above `target`. `before_first`: a guess of the key that a slot before the
-/// first would have; without one, the first key is read. Evenly spaced keys cost two pages, any others at most
-/// `6 + 2 · log₂(entries)` reads.
+/// `last_key`: the key of the last slot, which is above `target`. `before_first`: a guess of the key that a
+/// slot before the first would have; without one, the first key is read. Evenly spaced keys cost two pages,
+/// any others at most `6 + 2 · log₂(entries)` reads.
 pub(super) fn interpolate<E>(
     entries: u64,
     last_key: i64,
@@ -69,8 +69,8 @@ pub(super) fn interpolate<E>(
     Ok(low.checked_sub(1))
 }
 
-/// Narrows the range in which the first slot above the target is searched, or at whose end it is, by steps of 8, 16, …
-/// slots from a guess.
+/// Narrows the range in which the first slot above the target is searched, or at whose end it is, by steps of
+/// 8, 16, … slots from a guess.
 fn gallop<E>(
     guess: u64,
     mut low: u64,

@@ -13,8 +13,8 @@ use super::slots::{PageTrace, Slots, field};
 use crate::error::{Malformed, Result};
 use crate::fs::{FileBytes, prefetch};
 
-/// A file of sorted entries, as it was when it was opened. The module [`index`](crate::index) defines what entries
-/// mean.
+/// A file of sorted entries, as it was when it was opened. The module [`index`](crate::index) defines what
+/// entries mean.
 ///
 /// *Concurrency*: `Send + Sync`; readers share it without a lock.
 /// *Source*: `AbstractIndex`.
@@ -28,15 +28,15 @@ pub struct Index<E, const SIZE: usize> {
 }
 
 impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
-    /// Opens a file for reading, mapped if `map` is true. `base_offset`: the segment's; if `None`, the digits at the start
-    /// of the file's name.
+    /// Opens a file for reading, mapped if `map` is true. `base_offset`: the segment's; if `None`, the digits
+    /// at the start of the file's name.
     ///
     /// *Cost*: the last page; with a zero tail, a bisection.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config) if the name does not start with a number and none is given, or a negative
-    /// one is; [`Error::Io`](crate::Error::Io); [`Error::LogChanged`](crate::Error::LogChanged) if the file is cut
-    /// during the call.
+    /// [`Error::Config`](crate::Error::Config) if the name does not start with a number and none is given, or
+    /// a negative one is; [`Error::Io`](crate::Error::Io);
+    /// [`Error::LogChanged`](crate::Error::LogChanged) if the file is cut during the call.
     pub fn open(path: &Path, base_offset: Option<i64>, map: bool) -> Result<Self> {
         let (bytes, base_offset) = super::open(path, E::KIND, base_offset, map)?;
         Self::from_bytes(bytes, base_offset)
@@ -52,7 +52,8 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         Self::of(slots, base_offset, entries)
     }
 
-    /// Uses an open file as Kafka does: all its whole slots are entries, also the zeros of a preallocated file.
+    /// Uses an open file as Kafka does: all its whole slots are entries, also the zeros of a preallocated
+    /// file.
     ///
     /// # Errors
     /// As [`Index::from_bytes`].
@@ -108,16 +109,17 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         self.max_entries() * self.entry_size()
     }
 
-    /// Whether every slot is used; in a time index, every slot but one, which Kafka reserves for the entry that it writes
-    /// when it closes a segment. The offset index of a closed segment is cut to its entries, so it is full.
+    /// Whether every slot is used; in a time index, every slot but one, which Kafka reserves for the entry
+    /// that it writes when it closes a segment. The offset index of a closed segment is cut to its
+    /// entries, so it is full.
     ///
     /// *Source*: `AbstractIndex.isFull`, `TimeIndex.isFull`.
     pub fn is_full(&self) -> bool {
         !E::has_slot(self.entries, self.max_entries(), false)
     }
 
-    /// The last entry, with an absolute offset. If there is none, `(base_offset, 0)` in an offset index, `(−1,
-    /// base_offset)` in a time index.
+    /// The last entry, with an absolute offset. If there is none, `(base_offset, 0)` in an offset index,
+    /// `(−1, base_offset)` in a time index.
     ///
     /// *Source*: `OffsetIndex.lastEntry`, `TimeIndex.lastEntry`.
     pub fn last_entry(&self) -> E {
@@ -129,8 +131,8 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     /// *Source*: `OffsetIndex.entry`, `TimeIndex.entry`.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config) if `n` is not below [`Index::entries`]; [`Error::Io`](crate::Error::Io),
-    /// [`Error::LogChanged`](crate::Error::LogChanged).
+    /// [`Error::Config`](crate::Error::Config) if `n` is not below [`Index::entries`];
+    /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).
     pub fn entry(&self, n: u64) -> Result<E> {
         if n >= self.entries {
             return Err(super::no_such_entry(n, self.entries));
@@ -143,14 +145,15 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         (0..self.entries).map(|n| self.entry(n))
     }
 
-    /// Calls `visit` with all entries, in file order, until it returns false. Unlike [`Index::iter`], it keeps nothing of a file
-    /// that is not mapped in memory.
+    /// Calls `visit` with all entries, in file order, until it returns false. Unlike [`Index::iter`], it
+    /// keeps nothing of a file that is not mapped in memory.
     pub(crate) fn visit(&self, mut visit: impl FnMut(E) -> Result<bool>) -> Result<()> {
         self.slots.visit(self.entries, |slot| visit(E::decode(slot, self.base_offset)))
     }
 
-    /// Does Kafka's checks: the last offset is not below the base offset, and the file is a whole number of entries; in a
-    /// time index also, the last timestamp is not below the first. No entry is compared with the log.
+    /// Does Kafka's checks: the last offset is not below the base offset, and the file is a whole number of
+    /// entries; in a time index also, the last timestamp is not below the first. No entry is compared
+    /// with the log.
     ///
     /// *Source*: `OffsetIndex.sanityCheck`, `TimeIndex.sanityCheck`.
     ///
@@ -171,20 +174,22 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         self.slots.check_length()
     }
 
-    /// The last entry whose key is at or below `target`. If there is none, `(base_offset, 0)` in an offset index, `(−1,
-    /// base_offset)` in a time index. Every target is allowed: below the base offset, above every entry.
+    /// The last entry whose key is at or below `target`. If there is none, `(base_offset, 0)` in an offset
+    /// index, `(−1, base_offset)` in a time index. Every target is allowed: below the base offset, above
+    /// every entry.
     ///
-    /// In an offset index the key is the offset: a scan from the entry's position reads every record at or above `target`.
-    /// In a time index it is the timestamp (ms): the segment's first record at or after `target` is in the batch that
-    /// contains the entry's offset, or after it.
+    /// In an offset index the key is the offset: a scan from the entry's position reads every record at or
+    /// above `target`. In a time index it is the timestamp (ms): the segment's first record at or after
+    /// `target` is in the batch that contains the entry's offset, or after it.
     ///
     /// If the keys do not increase, the result is an arbitrary entry, which depends on the method, and with
     /// [`Method::Learned`] on whether all keys have been read.
     ///
-    /// *Cost*: with [`Method::Learned`] one page; two for an entry of a time index or one of the last eight entries; none for
-    /// a target at or above the last key. The first look-ups read more, and one of them reads all keys, of which every
-    /// eighth stays in memory: about 7 % of the file's size, in a time index up to 10 %. With the other methods about log₂ of
-    /// the entries' keys. No lock, and no system call for a page in memory. *Source*: `OffsetIndex.lookup`, `TimeIndex.lookup`.
+    /// *Cost*: with [`Method::Learned`] one page; two for an entry of a time index or one of the last eight
+    /// entries; none for a target at or above the last key. The first look-ups read more, and one of them
+    /// reads all keys, of which every eighth stays in memory: about 7 % of the file's size, in a time
+    /// index up to 10 %. With the other methods about log₂ of the entries' keys. No lock, and no system
+    /// call for a page in memory. *Source*: `OffsetIndex.lookup`, `TimeIndex.lookup`.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).
@@ -215,8 +220,8 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         }
     }
 
-    /// Two slots, −1 for none: the last whose key is at or below `target`, and the first whose key is at or above it. As in
-    /// Kafka, if `target` equals the key of slot 0, the second is slot 1.
+    /// Two slots, −1 for none: the last whose key is at or below `target`, and the first whose key is at or
+    /// above it. As in Kafka, if `target` equals the key of slot 0, the second is slot 1.
     ///
     /// *Source*: `AbstractIndex.largestLowerBoundSlotFor`, `smallestUpperBoundSlotFor`.
     ///
@@ -230,8 +235,9 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         Ok((number(lower), number(upper)))
     }
 
-    /// The numbers of the pages of the file (4,096 bytes each) that [`Index::lookup`] reads now, each once, in the order of
-    /// the first read. An entry of a time index can be on two pages. The last entry is in memory.
+    /// The numbers of the pages of the file (4,096 bytes each) that [`Index::lookup`] reads now, each once,
+    /// in the order of the first read. An entry of a time index can be on two pages. The last entry is in
+    /// memory.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).
@@ -327,8 +333,8 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         Ok(builder.finish())
     }
 
-    /// Reduces the index to its first `entries` slots. If the file is being written, its next write overwrites the slots
-    /// after them with zeros.
+    /// Reduces the index to its first `entries` slots. If the file is being written, its next write
+    /// overwrites the slots after them with zeros.
     pub(super) fn keep(&mut self, entries: u64) -> Result<()> {
         let last_entry = match entries.checked_sub(1) {
             None => E::before_first(self.base_offset),
@@ -373,8 +379,8 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         Ok(E::decode(&self.slots.slot(slot)?, self.base_offset))
     }
 
-    /// The key of a slot of a mapped file. Slots of entries are below the file's length when it was opened, so the default
-    /// is never used.
+    /// The key of a slot of a mapped file. Slots of entries are below the file's length when it was opened,
+    /// so the default is never used.
     #[inline]
     fn key_in(&self, slots: &[[u8; SIZE]], slot: u64) -> i64 {
         let bytes = usize::try_from(slot).ok().and_then(|slot| slots.get(slot));

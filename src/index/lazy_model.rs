@@ -49,8 +49,8 @@ impl LazyModel {
         self.model.get().is_none()
     }
 
-    /// Counts a look-up, and builds the model when it is due. If the keys cannot be read, it is tried again after as many
-    /// look-ups.
+    /// Counts a look-up, and builds the model when it is due. If the keys cannot be read, it is tried again
+    /// after as many look-ups.
     #[cold]
     pub(super) fn count<E>(&self, entries: u64, read: impl FnOnce() -> Result<Option<Model>, E>) {
         let lookups = self.lookups.fetch_add(1, Ordering::Relaxed) + 1;

@@ -1,16 +1,18 @@
 //! The search that knows every eighth key: [`Method::Learned`](super::Method::Learned).
 //!
-//! A binary search reads 17 slots of an index of 1 GiB of log, and each of them is a branch that a random target
-//! mispredicts, and on a cold file a page. A [`Model`] has every eighth key in memory, about 7 % of the file's size. It
-//! finds the eight slots that contain the entry without reading the file, and four of their keys are compared without a
-//! branch that depends on them. The eight slots are on one page, so any content costs one page. An entry of a time index
-//! can be on two pages, and so can the last eight entries.
+//! A binary search reads 17 slots of an index of 1 GiB of log, and each of them is a branch that a random
+//! target mispredicts, and on a cold file a page. A [`Model`] has every eighth key in memory, about 7 % of
+//! the file's size. It finds the eight slots that contain the entry without reading the file, and four of
+//! their keys are compared without a branch that depends on them. The eight slots are on one page, so any
+//! content costs one page. An entry of a time index can be on two pages, and so can the last eight entries.
 //!
-//! An index that is larger than the caches of the processor costs a cache miss for the keys in memory, and another one for the
-//! slots. So the slots are loaded before the keys are read, from the place that they would have if the keys were even.
+//! An index that is larger than the caches of the processor costs a cache miss for the keys in memory, and
+//! another one for the slots. So the slots are loaded before the keys are read, from the place that they
+//! would have if the keys were even.
 //!
-//! If keys increased evenly, their places could be computed, with less memory. Batches of a real log vary in size, so a
-//! computed place is often wrong by more than a line of a cache, and a wrong place costs more than the keys in memory.
+//! If keys increased evenly, their places could be computed, with less memory. Batches of a real log vary in
+//! size, so a computed place is often wrong by more than a line of a cache, and a wrong place costs more than
+//! the keys in memory.
 //!
 //! A file whose keys do not increase has no model: see [`ModelBuilder::push`].
 //!
@@ -23,10 +25,11 @@ use super::sampled_keys::{Distance, SampledKeys};
 use super::vector_search::Avx512;
 use crate::types::distance;
 
-/// The slots from one of the keys in memory to the next: 64 bytes of an offset index, which is one line of a cache.
+/// The slots from one of the keys in memory to the next: 64 bytes of an offset index, which is one line of a
+/// cache.
 pub(super) const GROUP: usize = 8;
-/// An index with more entries has no model, because no interrupt ends the pass over its keys. Kafka's own have 1.3 million
-/// at most by default.
+/// An index with more entries has no model, because no interrupt ends the pass over its keys. Kafka's own
+/// have 1.3 million at most by default.
 const MAX_ENTRIES: u64 = 8 << 20;
 
 /// What is known about the keys of an index. Built once, and never changed.
@@ -69,8 +72,8 @@ impl ModelBuilder {
         is_possible.then(|| Self { entries, added: 0, first_key: 0, last_key: 0, sampled: Vec::new() })
     }
 
-    /// Adds the next key. False if it is not above the one before: then there is no model, because no other search finds what
-    /// Kafka's finds. False also if it is 2^63 - 1 or more above the first.
+    /// Adds the next key. False if it is not above the one before: then there is no model, because no other
+    /// search finds what Kafka's finds. False also if it is 2^63 - 1 or more above the first.
     #[inline]
     pub(super) fn push(&mut self, key: i64) -> bool {
         if self.added == 0 {
@@ -119,8 +122,9 @@ pub(super) enum Place {
 }
 
 impl Model {
-    /// Where the largest slot is whose key is at or below `target`. Reads nothing of the file. `guess` is called before the keys
-    /// in memory are read, with the number of a group that is mostly the right one or the one before it.
+    /// Where the largest slot is whose key is at or below `target`. Reads nothing of the file. `guess` is
+    /// called before the keys in memory are read, with the number of a group that is mostly the right one
+    /// or the one before it.
     #[inline]
     pub(super) fn place(&self, target: i64, guess: impl FnOnce(usize)) -> Place {
         if target >= self.last_key {
@@ -134,12 +138,13 @@ impl Model {
             Sampled::Narrow(keys) | Sampled::Vectors(_, keys) => keys.last_at_or_below(distance, guess),
             Sampled::Wide(keys) => keys.last_at_or_below(distance, guess),
         };
-        // the slots of the last sampled key may be fewer, and the ones before them are at or below the target too
+        // the slots of the last sampled key may be fewer, and the ones before them are at or below the target
+        // too
         Place::Group((sampled as u64).wrapping_mul(GROUP as u64).min(self.entries.wrapping_sub(GROUP as u64)))
     }
 
-    /// The largest slot of an offset index whose key is at or below `target`, by vector instructions; `None` if [`Model::place`] must
-    /// find it. `slots`: the slots of the file.
+    /// The largest slot of an offset index whose key is at or below `target`, by vector instructions; `None`
+    /// if [`Model::place`] must find it. `slots`: the slots of the file.
     #[inline]
     pub(super) fn last_slot<'a>(
         &self,
@@ -175,8 +180,8 @@ impl Model {
     }
 }
 
-/// The last of [`GROUP`] slots whose key is at or below `target`; that of the first is. `key` is called with numbers below
-/// [`GROUP`].
+/// The last of [`GROUP`] slots whose key is at or below `target`; that of the first is. `key` is called with
+/// numbers below [`GROUP`].
 #[inline]
 pub(super) fn last_of_group<E>(target: i64, key: impl Fn(usize) -> Result<i64, E>) -> Result<usize, E> {
     // three reads that do not wait for each other
@@ -209,7 +214,8 @@ pub(super) mod tests {
         keys.partition_point(|key| *key <= target).checked_sub(1).map(|slot| slot as u64)
     }
 
-    /// Keys of the kinds on which other searches fail: even, drifting, with gaps, in bursts, geometric, and one far jump.
+    /// Keys of the kinds on which other searches fail: even, drifting, with gaps, in bursts, geometric, and
+    /// one far jump.
     pub(in crate::index) fn contents() -> Vec<(&'static str, Vec<i64>)> {
         let keys = |count: usize, step: &dyn Fn(i64) -> i64| {
             let mut key = 1_000;

@@ -11,74 +11,77 @@
 //!                                     | v  | producer| first   | last    | stable  |    v: i16 = 0, the rest i64
 //! ```
 //!
-//! Every number is big-endian; no file has a header or a checksum. The base offset is not in the file: it is the number
-//! in its name. Results of this module have absolute offsets.
+//! Every number is big-endian; no file has a header or a checksum. The base offset is not in the file: it is
+//! the number in its name. Results of this module have absolute offsets.
 //!
 //! # What an entry means
 //!
-//! **Offset index.** A batch starts at `position`, and `offset` is one of its offsets: Kafka 0.8 to 0.11 wrote the
-//! batch's first offset, 4.x writes its last, and one log can contain both kinds. Code must not depend on which it is.
-//! A scan that starts at `position` reads every record at or above `offset`. Records *before* `position` are below
-//! `offset`, so the entry to start from is the last one at or below the target. Offsets increase strictly. Few batches
-//! have an entry, and a segment's first one usually has none.
+//! **Offset index.** A batch starts at `position`, and `offset` is one of its offsets: Kafka 0.8 to 0.11
+//! wrote the batch's first offset, 4.x writes its last, and one log can contain both kinds. Code must not
+//! depend on which it is. A scan that starts at `position` reads every record at or above `offset`. Records
+//! *before* `position` are below `offset`, so the entry to start from is the last one at or below the target.
+//! Offsets increase strictly. Few batches have an entry, and a segment's first one usually has none.
 //!
-//! **Time index.** `timestamp` is the largest one of the segment up to and including the batch that contains `offset`,
-//! and that batch is the first one with this timestamp. So every record with a larger timestamp is after `offset`;
-//! records with smaller ones may be anywhere. Timestamps increase strictly, offsets do not decrease.
+//! **Time index.** `timestamp` is the largest one of the segment up to and including the batch that contains
+//! `offset`, and that batch is the first one with this timestamp. So every record with a larger timestamp is
+//! after `offset`; records with smaller ones may be anywhere. Timestamps increase strictly, offsets do not
+//! decrease.
 //!
-//! **Transaction index.** One entry for each transaction that was aborted and was not empty, in the segment that
-//! contains its abort marker.
+//! **Transaction index.** One entry for each transaction that was aborted and was not empty, in the segment
+//! that contains its abort marker.
 //!
 //! # Hints
 //!
-//! This module does not check entries against the `.log`. It returns what the file contains, as Kafka does, and never
-//! panics, whatever the contents. Callers that depend on an entry first check the batch it points to. That also covers
-//! an entry that was half written while it was read.
+//! This module does not check entries against the `.log`. It returns what the file contains, as Kafka does,
+//! and never panics, whatever the contents. Callers that depend on an entry first check the batch it points
+//! to. That also covers an entry that was half written while it was read.
 //!
 //! # Zero tails
 //!
-//! Kafka creates the index of the active segment at full size (10 MiB, zeros) and cuts it to its entries when the
-//! segment is closed. After a crash, and while a broker runs, the zeros are still there. Kafka, when it opens such a
-//! file, counts them as entries. The keys then decrease after the last real entry, and a search that reads one of the
-//! zeros returns position 0 or another entry that is too early. The zeros can be recognized: keys increase strictly and
-//! start at zero or above, so a slot other than the first that is all zeros is not an entry. The start of the zeros is
-//! found once, by bisection, and nothing after it is used.
+//! Kafka creates the index of the active segment at full size (10 MiB, zeros) and cuts it to its entries when
+//! the segment is closed. After a crash, and while a broker runs, the zeros are still there. Kafka, when it
+//! opens such a file, counts them as entries. The keys then decrease after the last real entry, and a search
+//! that reads one of the zeros returns position 0 or another entry that is too early. The zeros can be
+//! recognized: keys increase strictly and start at zero or above, so a slot other than the first that is all
+//! zeros is not an entry. The start of the zeros is found once, by bisection, and nothing after it is used.
 //!
-//! Slot 0 is the only exception: (base offset, position 0) and (timestamp 0, base offset) are legal there, and all
-//! zeros. If a real entry follows, it is an entry. Otherwise it cannot be distinguished from an index that was created
-//! and never used, and it is not counted. Nothing is lost: such an entry points to the start of the segment, as an
-//! empty index does.
+//! Slot 0 is the only exception: (base offset, position 0) and (timestamp 0, base offset) are legal there,
+//! and all zeros. If a real entry follows, it is an entry. Otherwise it cannot be distinguished from an index
+//! that was created and never used, and it is not counted. Nothing is lost: such an entry points to the start
+//! of the segment, as an empty index does.
 //!
 //! # Writing
 //!
-//! A writer is also a readable index. [`OffsetIndexWriter`] and [`TimeIndexWriter`] have a file of full size, without
-//! blocks after its entries, and cut it to its entries when they are closed; [`TransactionIndexWriter`] appends to a
-//! file that is created for the first entry. All write by position. Each has one owner, and all methods for reading
-//! work on it. The bytes are Kafka's, except that entries removed by a truncation are overwritten with zeros at once.
-//! Kafka leaves them after the last entry until the file is cut, and a reader that searches for the start of the zeros
-//! would count them as entries. A closed file has the same bytes as Kafka's.
+//! A writer is also a readable index. [`OffsetIndexWriter`] and [`TimeIndexWriter`] have a file of full size,
+//! without blocks after its entries, and cut it to its entries when they are closed;
+//! [`TransactionIndexWriter`] appends to a file that is created for the first entry. All write by position.
+//! Each has one owner, and all methods for reading work on it. The bytes are Kafka's, except that entries
+//! removed by a truncation are overwritten with zeros at once. Kafka leaves them after the last entry until
+//! the file is cut, and a reader that searches for the start of the zeros would count them as entries. A
+//! closed file has the same bytes as Kafka's.
 //!
-//! An existing file is used as it is, as in Kafka: all its whole slots are entries, so a file that a crash left at full
-//! size must be reset and rebuilt from the `.log`.
+//! An existing file is used as it is, as in Kafka: all its whole slots are entries, so a file that a crash
+//! left at full size must be reset and rebuilt from the `.log`.
 //!
 //! # The warm section
 //!
-//! Almost every search of a growing log has a target near its end: consumers that keep up, followers. Plain binary
-//! search does not take advantage of this: it reads the middle, the three-quarter mark and so on, and whenever the file
-//! grows by a page these marks move to other pages, which nobody has read for hours and which are no longer in memory.
-//! Each of them is then a page fault, in the path of an append or a fetch.
+//! Almost every search of a growing log has a target near its end: consumers that keep up, followers. Plain
+//! binary search does not take advantage of this: it reads the middle, the three-quarter mark and so on, and
+//! whenever the file grows by a page these marks move to other pages, which nobody has read for hours and
+//! which are no longer in memory. Each of them is then a page fault, in the path of an append or a fetch.
 //!
-//! So Kafka searches the last 8,192 bytes first: 1,024 offset entries or 682 time entries. 8,192 bytes span at most
-//! three pages of 4,096 bytes. A search in them reads their start and their middle, and one for the newest entries, as
-//! most are, continues to their end: so all these pages are read all the time, and stay in memory. A larger section
-//! would have pages that most searches do not read and that would leave memory; a smaller one would cover less of the
-//! log without a benefit (with an entry every 4,096 bytes of log this one covers the last 4 MiB by offset). Only a
-//! target below the section reads older pages.
+//! So Kafka searches the last 8,192 bytes first: 1,024 offset entries or 682 time entries. 8,192 bytes span
+//! at most three pages of 4,096 bytes. A search in them reads their start and their middle, and one for the
+//! newest entries, as most are, continues to their end: so all these pages are read all the time, and stay in
+//! memory. A larger section would have pages that most searches do not read and that would leave memory; a
+//! smaller one would cover less of the log without a benefit (with an entry every 4,096 bytes of log this one
+//! covers the last 4 MiB by offset). Only a target below the section reads older pages.
 //!
-//! [`Method`] selects plain bisection, Kafka's search, or one that has some of the keys in memory (the module `learned`).
-//! All return the same results from a file whose keys increase. [`OffsetIndex::trace`] shows the difference: in an index of
-//! 13 full pages a look-up of an entry on the newest page reads the pages 0, 6, 9, 11, 12 with [`Method::Binary`], the pages
-//! 10, 11, 12 with [`Method::Warm`], and page 12 with [`Method::Learned`].
+//! [`Method`] selects plain bisection, Kafka's search, or one that has some of the keys in memory (the module
+//! `learned`). All return the same results from a file whose keys increase. [`OffsetIndex::trace`] shows the
+//! difference: in an index of 13 full pages a look-up of an entry on the newest page reads the pages 0, 6, 9,
+//! 11, 12 with [`Method::Binary`], the pages 10, 11, 12 with [`Method::Warm`], and page 12 with
+//! [`Method::Learned`].
 
 pub(crate) mod due_entries;
 mod entry;

@@ -9,8 +9,8 @@ use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::types::OffsetPosition;
 
-/// An offset index (`.index`), as it was when it was opened. The module [`index`](crate::index) defines what entries
-/// mean.
+/// An offset index (`.index`), as it was when it was opened. The module [`index`](crate::index) defines what
+/// entries mean.
 ///
 /// *Concurrency*: `Send + Sync`; readers share it without a lock.
 /// *Source*: `OffsetIndex`.
@@ -55,11 +55,12 @@ impl Entry<8> for OffsetPosition {
 }
 
 impl OffsetIndex {
-    /// The first entry whose position is at or above `position + fetch_size`: everything that a fetch of `fetch_size` bytes
-    /// from `position` returns is below the entry's offset. `None` if there is no such entry.
+    /// The first entry whose position is at or above `position + fetch_size`: everything that a fetch of
+    /// `fetch_size` bytes from `position` returns is below the entry's offset. `None` if there is no such
+    /// entry.
     ///
-    /// As in Kafka, the sum wraps at 32 bits, and if it is exactly the position of slot 0, the result is slot 1, which is
-    /// also an upper bound, but a higher one.
+    /// As in Kafka, the sum wraps at 32 bits, and if it is exactly the position of slot 0, the result is slot
+    /// 1, which is also an upper bound, but a higher one.
     ///
     /// *Source*: `OffsetIndex.fetchUpperBoundOffset`.
     ///

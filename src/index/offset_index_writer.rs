@@ -10,8 +10,8 @@ use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::types::OffsetPosition;
 
-/// An offset index with one owner that appends to it. It is also an [`OffsetIndex`]: all methods for reading work on
-/// it.
+/// An offset index with one owner that appends to it. It is also an [`OffsetIndex`]: all methods for reading
+/// work on it.
 ///
 /// If it is dropped without [`OffsetIndexWriter::close`], the file keeps its full size.
 ///
@@ -24,41 +24,41 @@ pub struct OffsetIndexWriter {
 }
 
 impl OffsetIndexWriter {
-    /// Creates a file of `max_index_size` bytes, rounded down to whole entries of 8: 67 bytes give 64. It has no blocks
-    /// before its first entry. `base_offset`: the segment's.
+    /// Creates a file of `max_index_size` bytes, rounded down to whole entries of 8: 67 bytes give 64. It has
+    /// no blocks before its first entry. `base_offset`: the segment's.
     ///
     /// # Errors
-    /// [`Error::Config`] if not even one entry fits, or `base_offset` is negative; [`Error::Io`], also if the name exists.
-    /// No file is left.
+    /// [`Error::Config`] if not even one entry fits, or `base_offset` is negative; [`Error::Io`], also if the
+    /// name exists. No file is left.
     pub fn create(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
         let base_offset = checked_base_offset(base_offset)?;
         let slots = Preallocated::create(directory, name, max_index_size)?;
         Ok(Self { index: OffsetIndex::of(Slots::preallocated(slots), base_offset, 0)?, max_index_size })
     }
 
-    /// Opens a file, or creates it as [`OffsetIndexWriter::create`] does. All whole slots of an existing file are entries,
-    /// including zeros that a crash left, so it is full until it is resized. `max_index_size` (bytes) is the size that
-    /// [`OffsetIndexWriter::reset`] restores.
+    /// Opens a file, or creates it as [`OffsetIndexWriter::create`] does. All whole slots of an existing file
+    /// are entries, including zeros that a crash left, so it is full until it is resized.
+    /// `max_index_size` (bytes) is the size that [`OffsetIndexWriter::reset`] restores.
     ///
     /// # Errors
-    /// [`Error::Config`] if `base_offset` is negative, or if a file must be created and not even one entry fits;
-    /// [`Error::Io`].
+    /// [`Error::Config`] if `base_offset` is negative, or if a file must be created and not even one entry
+    /// fits; [`Error::Io`].
     pub fn open(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
         let base_offset = checked_base_offset(base_offset)?;
         let (slots, entries) = Preallocated::open(directory, name, max_index_size)?;
         Ok(Self { index: OffsetIndex::of(Slots::preallocated(slots), base_offset, entries)?, max_index_size })
     }
 
-    /// Adds an entry to the file: a batch that contains `offset` (Kafka: its last) starts at `position`, in bytes from the
-    /// start of the `.log`.
+    /// Adds an entry to the file: a batch that contains `offset` (Kafka: its last) starts at `position`, in
+    /// bytes from the start of the `.log`.
     ///
     /// *Cost*: one system call.
     /// *Source*: `OffsetIndex.append`.
     ///
     /// # Errors
-    /// [`Error::Config`] if the index is full; if `offset` is not above [`OffsetIndexWriter::last_offset`] of an index with
-    /// entries; if it is below the base offset or more than 2³¹ − 1 above it. [`Error::Io`]. On an error the entry is not
-    /// added.
+    /// [`Error::Config`] if the index is full; if `offset` is not above [`OffsetIndexWriter::last_offset`] of
+    /// an index with entries; if it is below the base offset or more than 2³¹ − 1 above it.
+    /// [`Error::Io`]. On an error the entry is not added.
     pub fn append(&mut self, offset: i64, position: i32) -> Result<()> {
         let (entries, last_entry) = (self.index.entries, self.index.last_entry);
         self.add(offset, position)?;
@@ -70,8 +70,8 @@ impl OffsetIndexWriter {
         })
     }
 
-    /// [`OffsetIndexWriter::append`] in memory: the next [`OffsetIndexWriter::write`], resize or flush writes the entry to
-    /// the file.
+    /// [`OffsetIndexWriter::append`] in memory: the next [`OffsetIndexWriter::write`], resize or flush writes
+    /// the entry to the file.
     ///
     /// *Cost*: a few nanoseconds.
     pub(crate) fn add(&mut self, offset: i64, position: i32) -> Result<()> {
@@ -114,8 +114,8 @@ impl OffsetIndexWriter {
     /// *Source*: `OffsetIndex.truncateTo`.
     ///
     /// # Errors
-    /// [`Error::Io`]. If the entries were dropped before the error, the next call that writes the file overwrites their
-    /// slots with zeros.
+    /// [`Error::Io`]. If the entries were dropped before the error, the next call that writes the file
+    /// overwrites their slots with zeros.
     pub fn truncate_to(&mut self, offset: i64) -> Result<()> {
         self.index.keep(self.index.first_at_or_above(offset)?)?;
         self.write()
@@ -132,9 +132,11 @@ impl OffsetIndexWriter {
         self.write()
     }
 
-    /// Sets the file's size to `max_index_size` bytes, rounded down to whole entries. True if its size changed.
+    /// Sets the file's size to `max_index_size` bytes, rounded down to whole entries. True if its size
+    /// changed.
     ///
-    /// *Source*: `AbstractIndex.resize`; Kafka also accepts a size that is too small for the entries, and breaks.
+    /// *Source*: `AbstractIndex.resize`; Kafka also accepts a size that is too small for the entries, and
+    /// breaks.
     ///
     /// # Errors
     /// [`Error::Config`] if the entries do not fit; [`Error::Io`]. On an error the index is unchanged.

@@ -8,7 +8,8 @@ use crate::fs::{Directory, WritableFile};
 /// The zeros that are written over removed slots, at most this many bytes at a time.
 static ZEROS: [u8; 4096] = [0; 4096];
 
-/// A file with free slots after its entries. Entries are added in memory and written by position, several at a time.
+/// A file with free slots after its entries. Entries are added in memory and written by position, several at
+/// a time.
 ///
 /// ```text
 ///   0               written             used              length
@@ -17,8 +18,8 @@ static ZEROS: [u8; 4096] = [0; 4096];
 /// ```
 ///
 /// The file has its full length, but blocks only for its entries, as Kafka's has: a full disk is an error of
-/// [`Preallocated::write`], after which the entries are still in memory. Nothing is stored through a mapping, because a
-/// store that the disk refuses ends the process.
+/// [`Preallocated::write`], after which the entries are still in memory. Nothing is stored through a mapping,
+/// because a store that the disk refuses ends the process.
 ///
 /// The slots after the entries are zeros at all times: readers find the end of the entries by them.
 #[derive(Debug)]
@@ -30,8 +31,8 @@ pub(super) struct Preallocated<const SIZE: usize> {
     written: u64,
     /// The bytes of the entries after those.
     unwritten: Vec<u8>,
-    /// The slot at which the zeros of the file start. Above `written` if entries were removed or a write failed, and the
-    /// zeros are not written yet.
+    /// The slot at which the zeros of the file start. Above `written` if entries were removed or a write
+    /// failed, and the zeros are not written yet.
     zeros_from: u64,
 }
 
@@ -49,8 +50,8 @@ impl<const SIZE: usize> Preallocated<SIZE> {
         Ok(Self::with_entries(file, length, 0))
     }
 
-    /// Opens a file, or creates it as [`Preallocated::create`] does. Also returns the number of entries: 0 for a new file, all whole
-    /// slots of an existing one.
+    /// Opens a file, or creates it as [`Preallocated::create`] does. Also returns the number of entries: 0
+    /// for a new file, all whole slots of an existing one.
     pub(super) fn open(directory: &Directory, name: &str, max_index_size: u64) -> Result<(Self, u64)> {
         let file = match directory.open_writable(name) {
             Err(error) if super::is_missing(&error) => {
@@ -90,7 +91,8 @@ impl<const SIZE: usize> Preallocated<SIZE> {
         self.written + self.unwritten()
     }
 
-    /// `N` bytes of an entry from `position`, in bytes from the start of the file; `None` after the last entry.
+    /// `N` bytes of an entry from `position`, in bytes from the start of the file; `None` after the last
+    /// entry.
     pub(super) fn read<const N: usize>(&self, position: u64) -> Result<Option<[u8; N]>> {
         let in_file = self.written * SIZE as u64;
         if let Some(position) = position.checked_sub(in_file) {
@@ -141,8 +143,8 @@ impl<const SIZE: usize> Preallocated<SIZE> {
         Ok(())
     }
 
-    /// Sets the file's size to `max_index_size` bytes, rounded down to whole slots. True if its size changed. If it fails,
-    /// the file is unchanged.
+    /// Sets the file's size to `max_index_size` bytes, rounded down to whole slots. True if its size changed.
+    /// If it fails, the file is unchanged.
     pub(super) fn resize(&mut self, max_index_size: u64) -> Result<bool> {
         let length = Self::rounded(max_index_size);
         let used = self.used();

@@ -5,9 +5,9 @@
 //! window    16 keys from the one before it, all compared at once
 //! ```
 //!
-//! Keys are stored as distances from the first key, in 31 bits if the last one allows it. A comparison is the sign bit of
-//! a difference, so a number of comparisons is a sum without a branch: the compiler makes vector instructions of it. Only
-//! a bucket of more keys than the window is bisected.
+//! Keys are stored as distances from the first key, in 31 bits if the last one allows it. A comparison is the
+//! sign bit of a difference, so a number of comparisons is a sum without a branch: the compiler makes vector
+//! instructions of it. Only a bucket of more keys than the window is bisected.
 
 /// The keys that are compared at once; a multiple of four.
 pub(super) const WINDOW: usize = 16;
@@ -107,8 +107,8 @@ impl<D: Distance> SampledKeys<D> {
         Self { shift, knots: knots.into(), keys }
     }
 
-    /// The number of the last key at or below a target, by the target's distance from the first key. `guess` is called before the
-    /// keys are read, with a number that is mostly this one or the one before it.
+    /// The number of the last key at or below a target, by the target's distance from the first key. `guess`
+    /// is called before the keys are read, with a number that is mostly this one or the one before it.
     #[inline]
     pub(super) fn last_at_or_below(&self, distance: u64, guess: impl FnOnce(usize)) -> usize {
         // always `Some`: a distance is at most the last one
@@ -128,8 +128,8 @@ impl<D: Distance> SampledKeys<D> {
         Some(before.wrapping_add(count).saturating_sub(1))
     }
 
-    /// The window for a target, the number of its first key, and a number that is mostly that of the last key at or below the target,
-    /// or the one before it.
+    /// The window for a target, the number of its first key, and a number that is mostly that of the last key
+    /// at or below the target, or the one before it.
     #[inline]
     pub(super) fn window(&self, target: D) -> Option<(&[D; WINDOW], usize, usize)> {
         let bucket = target.bucket(self.shift);

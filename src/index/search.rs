@@ -1,20 +1,22 @@
-//! Kafka's searches of sorted slots. They have no side effects: a slot's key comes from a closure, and a caller can wrap
-//! the closure to see which slots are read. The keys of a mapped file cannot fail: their error type is
-//! [`Infallible`](std::convert::Infallible), and nothing is checked for it.
+//! Kafka's searches of sorted slots. They have no side effects: a slot's key comes from a closure, and a
+//! caller can wrap the closure to see which slots are read. The keys of a mapped file cannot fail: their
+//! error type is [`Infallible`](std::convert::Infallible), and nothing is checked for it.
 
 /// Bytes of the warm section; see the module `index`.
 pub(super) const WARM_BYTES: u64 = 8192;
 
-/// How an index is searched. The result is the same if the keys increase; the methods differ in the pages that they read.
+/// How an index is searched. The result is the same if the keys increase; the methods differ in the pages
+/// that they read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Method {
     /// Binary search over all entries.
     Binary,
     /// Kafka's search: the last 8,192 bytes first, the rest only for targets below them.
     Warm,
-    /// Has every eighth key in memory, and reads one page; two if entries cross the end of a page, as in a time index.
-    /// An index that is being written is searched with [`Method::Warm`], and so is one whose keys were found not to increase:
-    /// one of the first look-ups reads all keys. The look-ups before it return any entry of such an index.
+    /// Has every eighth key in memory, and reads one page; two if entries cross the end of a page, as in a
+    /// time index. An index that is being written is searched with [`Method::Warm`], and so is one whose
+    /// keys were found not to increase: one of the first look-ups reads all keys. The look-ups before it
+    /// return any entry of such an index.
     #[default]
     Learned,
 }
@@ -24,7 +26,8 @@ pub enum Method {
 pub(crate) struct Search {
     /// The number of slots.
     pub entries: u64,
-    /// The number of slots before the last one that are searched first; `None`: all slots are searched at once.
+    /// The number of slots before the last one that are searched first; `None`: all slots are searched at
+    /// once.
     pub warm_slots: Option<u64>,
 }
 
@@ -36,11 +39,12 @@ impl Search {
     ///       '------- cold: [0, hot] ---''-- warm: hot < target --'
     /// ```
     ///
-    /// Reads the same slots in the same order as Kafka: a target *equal* to the key of `hot` is searched on the cold side,
-    /// which includes `hot`. Without a warm section, all slots are cold.
+    /// Reads the same slots in the same order as Kafka: a target *equal* to the key of `hot` is searched on
+    /// the cold side, which includes `hot`. Without a warm section, all slots are cold.
     ///
-    /// Errors: from `key`, which is called only for slots below `entries`. If the keys are not sorted, the result is an
-    /// arbitrary slot, as in Kafka. Source: `AbstractIndex.indexSlotRangeFor`, `largestLowerBoundSlotFor`.
+    /// Errors: from `key`, which is called only for slots below `entries`. If the keys are not sorted, the
+    /// result is an arbitrary slot, as in Kafka. Source: `AbstractIndex.indexSlotRangeFor`,
+    /// `largestLowerBoundSlotFor`.
     #[inline]
     pub(crate) fn lower_bound<E>(
         self,
@@ -63,7 +67,8 @@ impl Search {
     }
 }
 
-/// Bisects `[low, high]`, both inclusive; `key(low) <= target` is known. Source: `AbstractIndex.binarySearch`.
+/// Bisects `[low, high]`, both inclusive; `key(low) <= target` is known. Source:
+/// `AbstractIndex.binarySearch`.
 #[inline]
 fn bisect<E>(
     mut low: u64,
@@ -83,8 +88,8 @@ fn bisect<E>(
     Ok(low)
 }
 
-/// The smallest slot whose key is at or above `target`, from the largest one whose key is at or below it; `None` if there
-/// is none. For a target equal to the first key it is the slot after the first.
+/// The smallest slot whose key is at or above `target`, from the largest one whose key is at or below it;
+/// `None` if there is none. For a target equal to the first key it is the slot after the first.
 ///
 /// The exception is Kafka's: its bisection tests every slot for equality but the first. Source:
 /// `AbstractIndex.smallestUpperBoundSlotFor`.

@@ -12,8 +12,8 @@ use crate::fs::FileBytes;
 const PAGE: usize = 4096;
 pub(super) const PAGE_BYTES: u64 = PAGE as u64;
 
-/// Pages of files up to this size are cached. Kafka's own indexes have 10 MiB at most by default; without a limit, a
-/// file of any size could fill the memory.
+/// Pages of files up to this size are cached. Kafka's own indexes have 10 MiB at most by default; without a
+/// limit, a file of any size could fill the memory.
 const MAX_CACHED_FILE_BYTES: u64 = 64 << 20;
 
 /// Bytes that a pass over all slots reads at once.
@@ -39,7 +39,8 @@ enum SlotSource<const SIZE: usize> {
 }
 
 impl<const SIZE: usize> Slots<SIZE> {
-    /// Reads nothing yet. Advises the system that a mapping is read at random, so that it does not read ahead.
+    /// Reads nothing yet. Advises the system that a mapping is read at random, so that it does not read
+    /// ahead.
     pub(super) fn new(bytes: FileBytes) -> Self {
         bytes.advise_random();
         let kept = if bytes.mapped().is_none() && bytes.size() <= MAX_CACHED_FILE_BYTES {
@@ -106,9 +107,9 @@ impl<const SIZE: usize> Slots<SIZE> {
 
     /// The number of slots before the zero tail; the module `index` explains why the zeros are not entries.
     ///
-    /// For a file without a tail this reads only the last slot. Otherwise the start of the zeros is bisected, which is
-    /// right for a file of entries followed by zeros; with zeros between entries the result is the start of any run of
-    /// zeros.
+    /// For a file without a tail this reads only the last slot. Otherwise the start of the zeros is bisected,
+    /// which is right for a file of entries followed by zeros; with zeros between entries the result is
+    /// the start of any run of zeros.
     pub(super) fn count_before_zeros(&self) -> Result<u64> {
         let whole = self.whole();
         let Some(last) = whole.checked_sub(1) else { return Ok(0) };
@@ -165,8 +166,8 @@ impl<const SIZE: usize> Slots<SIZE> {
         self.read(slot * Self::size())
     }
 
-    /// Calls `visit` with the first `count` slots, in order, until it returns false. Pages of a file that is not mapped are
-    /// read through a buffer and are not cached.
+    /// Calls `visit` with the first `count` slots, in order, until it returns false. Pages of a file that is
+    /// not mapped are read through a buffer and are not cached.
     pub(super) fn visit(&self, count: u64, mut visit: impl FnMut(&[u8; SIZE]) -> Result<bool>) -> Result<()> {
         let mut buffer = Vec::new();
         let mut first = 0;

@@ -9,8 +9,9 @@ use crate::error::{Malformed, Result};
 use crate::fs::names::FileKind;
 use crate::types::TimestampOffset;
 
-/// A time index (`.timeindex`), as it was when it was opened. The module [`index`](crate::index) defines what entries
-/// mean. The timestamp of its last entry is the largest of the segment at the time when Kafka last wrote an entry.
+/// A time index (`.timeindex`), as it was when it was opened. The module [`index`](crate::index) defines what
+/// entries mean. The timestamp of its last entry is the largest of the segment at the time when Kafka last
+/// wrote an entry.
 ///
 /// *Concurrency*: `Send + Sync`; readers share it without a lock.
 /// *Source*: `TimeIndex`.

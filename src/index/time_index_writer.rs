@@ -10,7 +10,8 @@ use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::types::TimestampOffset;
 
-/// A time index with one owner that appends to it. It is also a [`TimeIndex`]: all methods for reading work on it.
+/// A time index with one owner that appends to it. It is also a [`TimeIndex`]: all methods for reading work
+/// on it.
 ///
 /// If it is dropped without [`TimeIndexWriter::close`], the file keeps its full size.
 ///
@@ -23,45 +24,45 @@ pub struct TimeIndexWriter {
 }
 
 impl TimeIndexWriter {
-    /// Creates a file of `max_index_size` bytes, rounded down to whole entries of 12: 67 bytes give 60. It has no blocks
-    /// before its first entry. `base_offset`: the segment's.
+    /// Creates a file of `max_index_size` bytes, rounded down to whole entries of 12: 67 bytes give 60. It
+    /// has no blocks before its first entry. `base_offset`: the segment's.
     ///
     /// # Errors
-    /// [`Error::Config`] if not even one entry fits, or `base_offset` is negative; [`Error::Io`], also if the name exists.
-    /// No file is left.
+    /// [`Error::Config`] if not even one entry fits, or `base_offset` is negative; [`Error::Io`], also if the
+    /// name exists. No file is left.
     pub fn create(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
         let base_offset = checked_base_offset(base_offset)?;
         let slots = Preallocated::create(directory, name, max_index_size)?;
         Ok(Self { index: TimeIndex::of(Slots::preallocated(slots), base_offset, 0)?, max_index_size })
     }
 
-    /// Opens a file, or creates it as [`TimeIndexWriter::create`] does. All whole slots of an existing file are entries,
-    /// including zeros that a crash left, so it is full until it is resized. `max_index_size` (bytes) is the size that
-    /// [`TimeIndexWriter::reset`] restores.
+    /// Opens a file, or creates it as [`TimeIndexWriter::create`] does. All whole slots of an existing file
+    /// are entries, including zeros that a crash left, so it is full until it is resized.
+    /// `max_index_size` (bytes) is the size that [`TimeIndexWriter::reset`] restores.
     ///
     /// # Errors
-    /// [`Error::Config`] if `base_offset` is negative, or if a file must be created and not even one entry fits;
-    /// [`Error::Io`].
+    /// [`Error::Config`] if `base_offset` is negative, or if a file must be created and not even one entry
+    /// fits; [`Error::Io`].
     pub fn open(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
         let base_offset = checked_base_offset(base_offset)?;
         let (slots, entries) = Preallocated::open(directory, name, max_index_size)?;
         Ok(Self { index: TimeIndex::of(Slots::preallocated(slots), base_offset, entries)?, max_index_size })
     }
 
-    /// Adds an entry to the file if `timestamp` (ms) is above the last entry's: no record up to and including the batch
-    /// that contains `offset` (Kafka: its last) is later than `timestamp`. True if it was added. An equal timestamp adds
-    /// nothing and is not an error. A timestamp of −1 is never added.
+    /// Adds an entry to the file if `timestamp` (ms) is above the last entry's: no record up to and including
+    /// the batch that contains `offset` (Kafka: its last) is later than `timestamp`. True if it was
+    /// added. An equal timestamp adds nothing and is not an error. A timestamp of −1 is never added.
     ///
-    /// `skip_full_check` allows the use of the slot that [`TimeIndex::is_full`] reserves for the entry that closes a
-    /// segment.
+    /// `skip_full_check` allows the use of the slot that [`TimeIndex::is_full`] reserves for the entry that
+    /// closes a segment.
     ///
     /// *Cost*: one system call.
     /// *Source*: `TimeIndex.maybeAppend`.
     ///
     /// # Errors
-    /// [`Error::Config`] if the index is full; if an index with entries has a last offset above `offset` or a last
-    /// timestamp above `timestamp`; if an entry would be added whose offset is below the base offset or more than 2³¹ − 1
-    /// above it. [`Error::Io`]. On an error the entry is not added.
+    /// [`Error::Config`] if the index is full; if an index with entries has a last offset above `offset` or a
+    /// last timestamp above `timestamp`; if an entry would be added whose offset is below the base offset
+    /// or more than 2³¹ − 1 above it. [`Error::Io`]. On an error the entry is not added.
     pub fn maybe_append(&mut self, timestamp: i64, offset: i64, skip_full_check: bool) -> Result<bool> {
         let (entries, last_entry) = (self.index.entries, self.index.last_entry);
         let is_added = self.maybe_add(timestamp, offset, skip_full_check)?;
@@ -74,8 +75,8 @@ impl TimeIndexWriter {
         Ok(is_added)
     }
 
-    /// [`TimeIndexWriter::maybe_append`] in memory: the next [`TimeIndexWriter::write`], resize or flush writes the entry
-    /// to the file.
+    /// [`TimeIndexWriter::maybe_append`] in memory: the next [`TimeIndexWriter::write`], resize or flush
+    /// writes the entry to the file.
     ///
     /// *Cost*: a few nanoseconds.
     pub(crate) fn maybe_add(&mut self, timestamp: i64, offset: i64, skip_full_check: bool) -> Result<bool> {
@@ -120,10 +121,11 @@ impl TimeIndexWriter {
         self.index.last_entry.offset
     }
 
-    /// Drops the entries whose offset is at or above `offset`. The file keeps its size; their slots are zeros.
+    /// Drops the entries whose offset is at or above `offset`. The file keeps its size; their slots are
+    /// zeros.
     ///
-    /// *Source*: `TimeIndex.truncateTo`. If several entries have exactly this offset, Kafka leaves some of them; no writer
-    /// of a log creates such entries.
+    /// *Source*: `TimeIndex.truncateTo`. If several entries have exactly this offset, Kafka leaves some of
+    /// them; no writer of a log creates such entries.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -143,9 +145,11 @@ impl TimeIndexWriter {
         self.write()
     }
 
-    /// Sets the file's size to `max_index_size` bytes, rounded down to whole entries. True if its size changed.
+    /// Sets the file's size to `max_index_size` bytes, rounded down to whole entries. True if its size
+    /// changed.
     ///
-    /// *Source*: `AbstractIndex.resize`; Kafka also accepts a size that is too small for the entries, and breaks.
+    /// *Source*: `AbstractIndex.resize`; Kafka also accepts a size that is too small for the entries, and
+    /// breaks.
     ///
     /// # Errors
     /// [`Error::Config`] if the entries do not fit; [`Error::Io`]. On an error the index is unchanged.

@@ -17,8 +17,8 @@ pub struct AbortedTransaction {
     pub first_offset: i64,
     /// The offset of its abort marker: its last, inclusive.
     pub last_offset: i64,
-    /// The last stable offset when it was aborted: no transaction that was still open had records below it. Its value
-    /// depends on how appends were grouped, so it may differ between two replicas.
+    /// The last stable offset when it was aborted: no transaction that was still open had records below it.
+    /// Its value depends on how appends were grouped, so it may differ between two replicas.
     pub last_stable_offset: i64,
 }
 
@@ -37,7 +37,8 @@ impl AbortedTransaction {
     }
 }
 
-/// A transaction index (`.txnindex`), as it was when it was opened. A segment without one has no aborted transactions.
+/// A transaction index (`.txnindex`), as it was when it was opened. A segment without one has no aborted
+/// transactions.
 ///
 /// The file is not preallocated, so every whole slot is an entry; a fragment after the last is ignored.
 ///
@@ -50,12 +51,12 @@ pub struct TransactionIndex {
 }
 
 impl TransactionIndex {
-    /// Opens a file for reading, mapped if `map` is true. Reads nothing yet. `base_offset`: the segment's; if `None`, the
-    /// digits at the start of the file's name.
+    /// Opens a file for reading, mapped if `map` is true. Reads nothing yet. `base_offset`: the segment's; if
+    /// `None`, the digits at the start of the file's name.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config) if the name does not start with a number and none is given, or a negative
-    /// one is; [`Error::Io`](crate::Error::Io).
+    /// [`Error::Config`](crate::Error::Config) if the name does not start with a number and none is given, or
+    /// a negative one is; [`Error::Io`](crate::Error::Io).
     pub fn open(path: &Path, base_offset: Option<i64>, map: bool) -> Result<Self> {
         let (bytes, base_offset) = super::open(path, FileKind::TransactionIndex, base_offset, map)?;
         Ok(Self::from_bytes(bytes, base_offset))
@@ -113,7 +114,8 @@ impl TransactionIndex {
         decode(slot).map_err(|malformed| malformed.at(self.path(), n * self.entry_size(), None))
     }
 
-    /// Calls `visit` with all entries, in file order, until it returns false. Unlike [`TransactionIndex::iter`] it reads many at once.
+    /// Calls `visit` with all entries, in file order, until it returns false. Unlike
+    /// [`TransactionIndex::iter`] it reads many at once.
     pub(crate) fn visit(&self, mut visit: impl FnMut(u64, AbortedTransaction) -> Result<bool>) -> Result<()> {
         let mut numbers = 0..;
         self.slots.visit(self.entries(), |slot| {
@@ -137,7 +139,8 @@ impl TransactionIndex {
         self.entries().checked_sub(1).map(|last| self.entry(last)).transpose()
     }
 
-    /// Does Kafka's check: no entry ends below the base offset. A fragment after the last entry is not damage.
+    /// Does Kafka's check: no entry ends below the base offset. A fragment after the last entry is not
+    /// damage.
     ///
     /// *Source*: `TransactionIndex.sanityCheck`.
     ///
@@ -154,8 +157,8 @@ impl TransactionIndex {
         })
     }
 
-    /// The aborted transactions of this index that have records in `[fetch_offset, upper_bound)`, and whether they are
-    /// complete: `false` if markers in later segments may have aborted others.
+    /// The aborted transactions of this index that have records in `[fetch_offset, upper_bound)`, and whether
+    /// they are complete: `false` if markers in later segments may have aborted others.
     ///
     /// *Source*: `TransactionIndex.collectAbortedTxns`.
     ///

@@ -9,8 +9,8 @@ use super::{AbortedTransaction, TransactionIndex, checked_base_offset};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
 
-/// A transaction index with one owner that appends to it. It is also a [`TransactionIndex`]: all methods for reading
-/// work on it.
+/// A transaction index with one owner that appends to it. It is also a [`TransactionIndex`]: all methods for
+/// reading work on it.
 ///
 /// *Concurrency*: `&mut self` writes, `&self` reads; sharing it between threads needs a lock.
 /// *Source*: `TransactionIndex`.
@@ -22,8 +22,8 @@ pub struct TransactionIndexWriter {
 }
 
 impl TransactionIndexWriter {
-    /// Opens a file; if there is none, the first append creates it. `base_offset`: the segment's. Bytes after the last
-    /// whole entry are ignored, and the next append overwrites them.
+    /// Opens a file; if there is none, the first append creates it. `base_offset`: the segment's. Bytes after
+    /// the last whole entry are ignored, and the next append overwrites them.
     ///
     /// # Errors
     /// [`Error::Config`] if `base_offset` is negative; [`Error::Io`].
@@ -35,8 +35,8 @@ impl TransactionIndexWriter {
 
     /// Adds an entry.
     ///
-    /// *Source*: `TransactionIndex.append`; Kafka compares only with entries appended since it opened the file, this also
-    /// with existing ones.
+    /// *Source*: `TransactionIndex.append`; Kafka compares only with entries appended since it opened the
+    /// file, this also with existing ones.
     ///
     /// # Errors
     /// [`Error::Config`] if its last offset is not above that of the last entry; errors of
@@ -85,7 +85,8 @@ impl TransactionIndexWriter {
         self.keep(0)
     }
 
-    /// Makes contents, size and name durable, if there is a file: without the file, all transactions count as committed.
+    /// Makes contents, size and name durable, if there is a file: without the file, all transactions count as
+    /// committed.
     ///
     /// # Errors
     /// [`Error::Io`]: data that was not durable yet may be lost, even if a later flush succeeds.

@@ -1,9 +1,10 @@
-//! The search of the module `learned` in a mapped offset index, by vector instructions: 16 keys in memory, and then eight slots, are each
-//! compared by one instruction. A look-up takes half the time of the search without them.
+//! The search of the module `learned` in a mapped offset index, by vector instructions: 16 keys in memory,
+//! and then eight slots, are each compared by one instruction. A look-up takes half the time of the search
+//! without them.
 //!
 //! Only the usual look-ups are answered. [`Model::place`](super::learned::Model::place) and
-//! [`last_of_group`](super::learned::last_of_group), which are the same search without vector instructions, answer the others, and all
-//! look-ups on a processor that does not have the instructions.
+//! [`last_of_group`](super::learned::last_of_group), which are the same search without vector instructions,
+//! answer the others, and all look-ups on a processor that does not have the instructions.
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;

@@ -1,11 +1,12 @@
 //! Where Kafka's file reader finds a batch, by its length and magic alone.
 //!
-//! The readers of [`crate::segment`] reject a batch whose header breaks a rule. What shows or foretells what Kafka does must find such a
-//! batch too, and must end exactly where Kafka does.
+//! The readers of [`crate::segment`] reject a batch whose header breaks a rule. What shows or foretells what
+//! Kafka does must find such a batch too, and must end exactly where Kafka does.
 
 use crate::record::{LOG_OVERHEAD, PREFIX, i32_at, i64_at};
 
-/// The smallest length that Kafka accepts: that of a message of magic 0. Source: `LegacyRecord.RECORD_OVERHEAD_V0`.
+/// The smallest length that Kafka accepts: that of a message of magic 0. Source:
+/// `LegacyRecord.RECORD_OVERHEAD_V0`.
 pub(super) const MIN_LENGTH: i32 = 14;
 
 /// Where a batch is, and the fields that are read to find it.
@@ -26,13 +27,14 @@ pub(super) struct BatchPlace {
 pub(super) struct TooShort(pub(super) i32);
 
 impl BatchPlace {
-    /// Whether Kafka reads the prefix of a batch at a position, with these bytes to read in the file. It compares with ≥, so that a batch
-    /// of which exactly the prefix is left is not found.
+    /// Whether Kafka reads the prefix of a batch at a position, with these bytes to read in the file. It
+    /// compares with ≥, so that a batch of which exactly the prefix is left is not found.
     pub(super) fn may_be_at(position: u64, end: u64) -> bool {
         position.saturating_add(PREFIX as u64) < end
     }
 
-    /// The batch of a prefix; `None` where Kafka ends without an error: a batch that is not whole before `end`.
+    /// The batch of a prefix; `None` where Kafka ends without an error: a batch that is not whole before
+    /// `end`.
     ///
     /// *Source*: `FileLogInputStream.nextBatch`.
     pub(super) fn read(

@@ -38,7 +38,8 @@ impl Period {
 #[expect(clippy::struct_excessive_bools, reason = "independent choices of the caller")]
 #[derive(Debug, Clone, Default)]
 pub struct CountOptions {
-    /// Which records. `batches_only` and `include_control` are not used: records are counted, without transaction markers.
+    /// Which records. `batches_only` and `include_control` are not used: records are counted, without
+    /// transaction markers.
     pub scan: ScanOptions,
     /// Only the records that it accepts.
     pub filter: Option<RecordFilter>,
@@ -52,8 +53,8 @@ pub struct CountOptions {
     pub utc_offset: Option<UtcOffset>,
     /// A group for each key.
     pub by_key: bool,
-    /// Whether a log that cannot be opened or read is left out, and its error kept, instead of ending the count. Damage that is found
-    /// while a log is read is not such an error: see `scan.on_damage`.
+    /// Whether a log that cannot be opened or read is left out, and its error kept, instead of ending the
+    /// count. Damage that is found while a log is read is not such an error: see `scan.on_damage`.
     pub goes_on: bool,
 }
 
@@ -111,10 +112,11 @@ struct Counts {
     keys: HashMap<Box<[u8]>, u64>,
 }
 
-/// Counts the records of logs, in steps: those that a scan returns. Batches are decompressed only where their headers do not give the
-/// number: for groups by time or key, with a filter, where a time range may cut a batch, and in the formats before v2. Of an uncompressed
-/// batch the offsets of its records are read, because a consumer leaves out a record whose offset is not above the one before it; with
-/// `check_crcs: false`, only headers are.
+/// Counts the records of logs, in steps: those that a scan returns. Batches are decompressed only where their
+/// headers do not give the number: for groups by time or key, with a filter, where a time range may cut a
+/// batch, and in the formats before v2. Of an uncompressed batch the offsets of its records are read, because
+/// a consumer leaves out a record whose offset is not above the one before it; with `check_crcs: false`, only
+/// headers are.
 ///
 /// *Memory*: the scan's, and the groups: an error if distinct keys take more than 1 GiB.
 ///
@@ -187,7 +189,8 @@ impl Counter {
         }
     }
 
-    /// Takes the errors of the logs that were left out so far, with the place of each log. None of their records is counted.
+    /// Takes the errors of the logs that were left out so far, with the place of each log. None of their
+    /// records is counted.
     pub fn take_failures(&mut self) -> Vec<(usize, Error)> {
         std::mem::take(&mut self.failures)
     }
@@ -233,7 +236,8 @@ impl Counter {
         Ok(Some(self.total))
     }
 
-    /// The groups, in order; without any group the number of all records. Of each group its keys, those with the most records first.
+    /// The groups, in order; without any group the number of all records. Of each group its keys, those with
+    /// the most records first.
     pub fn finish(mut self) -> Vec<GroupCount> {
         self.end_log();
         let mut groups: Vec<_> = self.groups.into_iter().collect();

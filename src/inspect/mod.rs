@@ -1,6 +1,7 @@
 //! The operator's functions: what is in a partition directory, what is wrong with it, and how to mend it.
 //!
-//! Nothing here changes a file of the partition that it inspects, unless the function says so and its caller asks for it.
+//! Nothing here changes a file of the partition that it inspects, unless the function says so and its caller
+//! asks for it.
 
 mod batch_place;
 pub mod carve;

@@ -1,4 +1,5 @@
-//! The boundary to Java: errors and panics become exceptions, warnings wait for Java's logger, and values are converted.
+//! The boundary to Java: errors and panics become exceptions, warnings wait for Java's logger, and values are
+//! converted.
 
 use std::any::Any;
 use std::cell::RefCell;

@@ -8,8 +8,8 @@ use arrow_schema::DataType;
 use super::boundary::{Result, wrong_argument};
 use crate::plan::{TaskBatch, TaskColumn};
 
-/// A batch, which owns the memory, and the addresses of its columns: four numbers for each column and each of their children, in
-/// depth-first order.
+/// A batch, which owns the memory, and the addresses of its columns: four numbers for each column and each of
+/// their children, in depth-first order.
 pub(super) struct Columns {
     batch: TaskBatch,
     /// What is not in the batch as Java reads it: bits that do not start in a byte, and the partition.
@@ -83,7 +83,8 @@ impl Columns {
         self.push(validity, data, offsets, length);
         let is_struct = matches!(values.data_type(), DataType::Struct(_));
         for child in values.child_data() {
-            // the rows of a struct are its children's rows; the offsets of a list refer to all values of its child
+            // the rows of a struct are its children's rows; the offsets of a list refer to all values of its
+            // child
             if is_struct { self.add(&child.slice(offset, length))? } else { self.add(child)? }
         }
         Ok(())

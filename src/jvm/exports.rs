@@ -1,5 +1,6 @@
-//! The exported functions: the native methods of `Core.java`. The JVM finds them by their names, which contain the types of the
-//! arguments. The macros check that each function has the types of its signature; `Core.java` must have the same result types.
+//! The exported functions: the native methods of `Core.java`. The JVM finds them by their names, which
+//! contain the types of the arguments. The macros check that each function has the types of its signature;
+//! `Core.java` must have the same result types.
 
 use jni::native_method;
 

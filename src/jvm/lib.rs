@@ -1,4 +1,5 @@
-//! The native library of the Spark data source in Java, a crate above the core. Its modules name modules of the core as the core itself does.
+//! The native library of the Spark data source in Java, a crate above the core. Its modules name modules of
+//! the core as the core itself does.
 
 use cordwood::{inspect, log, plan, types};
 

@@ -23,8 +23,8 @@ pub(super) fn context() -> Context {
     Context::new(Arc::clone(&LOGS))
 }
 
-/// What needs open logs: a plan, a reader or a stream. With the last one all files are closed, because retention may delete them, and
-/// a class loader that is given up does not drop this library's objects.
+/// What needs open logs: a plan, a reader or a stream. With the last one all files are closed, because
+/// retention may delete them, and a class loader that is given up does not drop this library's objects.
 pub(super) struct LogUser(());
 
 impl LogUser {

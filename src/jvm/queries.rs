@@ -16,7 +16,8 @@ fn with_context<T>(call: impl FnOnce(&mut Context) -> Result<T, PlanError>) -> R
     Ok(result?)
 }
 
-/// Reads a query from its JSON. There are no warnings: they were logged when the options and the schema were checked.
+/// Reads a query from its JSON. There are no warnings: they were logged when the options and the schema were
+/// checked.
 pub(super) fn query_of(json: &str) -> Result<Query> {
     Ok(Query::from_json(json, &mut Vec::new())?)
 }

@@ -5,7 +5,8 @@ use crate::config::suggestion;
 use crate::error::{Error, Result};
 use crate::segment::Batch;
 
-/// A column of a scan. [`arrow`](crate::arrow) and [`text`](crate::text) describe how its values are returned.
+/// A column of a scan. [`arrow`](crate::arrow) and [`text`](crate::text) describe how its values are
+/// returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Column {
     /// The topic.

@@ -1,11 +1,12 @@
 //! Offsets that are in no batch, between two segments or within one.
 //!
-//! Kafka leaves such a gap if it compacts a log, or truncates inside a batch. Otherwise a batch begins where the one before it
-//! ends, so a gap means that a batch or a segment is missing or was cut. The topic's settings say whether it is compacted, if the
-//! caller can find them ([`LogOptions::is_topic_compacted`](super::LogOptions::is_topic_compacted)). The files show it by the
-//! cleaner's checkpoint in the data directory, by what a copy notes of it, and by what only compaction produces: a batch that it
-//! has rewritten, or 2³¹ missing offsets between two segments, more than a lost one can have. Another
-//! gap alone shows nothing, and one such trace decides for the whole log,
+//! Kafka leaves such a gap if it compacts a log, or truncates inside a batch. Otherwise a batch begins where
+//! the one before it ends, so a gap means that a batch or a segment is missing or was cut. The topic's
+//! settings say whether it is compacted, if the caller can find them
+//! ([`LogOptions::is_topic_compacted`](super::LogOptions::is_topic_compacted)). The files show it by the
+//! cleaner's checkpoint in the data directory, by what a copy notes of it, and by what only compaction
+//! produces: a batch that it has rewritten, or 2³¹ missing offsets between two segments, more than a lost one
+//! can have. Another gap alone shows nothing, and one such trace decides for the whole log,
 //! because compaction also removes batches without a trace.
 
 use std::ops::Range;
@@ -34,7 +35,8 @@ pub(super) struct Continuity {
     is_topic_compacted: OnceLock<bool>,
     /// Whether the log is compacted.
     is_compacted: OnceLock<bool>,
-    /// Base offsets of the segments after checked gaps, in ascending order. Read without a lock, and replaced as a whole.
+    /// Base offsets of the segments after checked gaps, in ascending order. Read without a lock, and
+    /// replaced as a whole.
     checked: ArcSwap<Vec<i64>>,
 }
 
@@ -52,12 +54,14 @@ pub struct OffsetGap {
     pub next_base_offset: i64,
 }
 
-/// Bytes of a log that are searched for traces of compaction: Kafka's cleaner begins with the oldest segments.
+/// Bytes of a log that are searched for traces of compaction: Kafka's cleaner begins with the oldest
+/// segments.
 const SEARCHED_BYTES: u64 = 1 << 30;
 
 impl Log {
-    /// The offsets of a range that lie between two segments, in order. A damaged end of a segment is not a gap: its offsets
-    /// are lost to the damage. [`Log::is_compacted`] tells whether a gap may be the result of compaction.
+    /// The offsets of a range that lie between two segments, in order. A damaged end of a segment is not a
+    /// gap: its offsets are lost to the damage. [`Log::is_compacted`] tells whether a gap may be the
+    /// result of compaction.
     ///
     /// *Cost*: finds the end of each segment in the range, once per log.
     ///
@@ -91,9 +95,9 @@ impl Log {
 
     /// Whether the log is compacted, so that missing offsets may not be lost data. It is if its topic is
     /// ([`LogOptions::is_topic_compacted`](super::LogOptions::is_topic_compacted)); if the data directory's
-    /// `cleaner-offset-checkpoint` contains the partition, or the one that it is a copy of; or if records are missing inside a batch,
-    /// a batch has a delete horizon, or 2³¹ offsets are missing between two segments, which no
-    /// lost segment can have. Without the topic's settings, a compacted log may
+    /// `cleaner-offset-checkpoint` contains the partition, or the one that it is a copy of; or if records are
+    /// missing inside a batch, a batch has a delete horizon, or 2³¹ offsets are missing between two
+    /// segments, which no lost segment can have. Without the topic's settings, a compacted log may
     /// not show it.
     ///
     /// *Cost*: if nothing else shows it, walks the headers of the oldest segments, up to 1 GiB, once per log.
@@ -118,14 +122,15 @@ impl Log {
         *known.get_or_init(|| (self.options().is_topic_compacted)(self.path()) == Some(true))
     }
 
-    /// Whether a cleaner's checkpoint or the topic's settings say that the log is compacted. [`Log::is_compacted`] also searches its
-    /// batches.
+    /// Whether a cleaner's checkpoint or the topic's settings say that the log is compacted.
+    /// [`Log::is_compacted`] also searches its batches.
     #[cfg(feature = "inspect")]
     pub(crate) fn is_stated_compacted(&self) -> bool {
         self.is_cleaned() || self.is_topic_compacted()
     }
 
-    /// The offset below which a cleaner has compacted the log, as its checkpoint says; `None` without one, and in a copy.
+    /// The offset below which a cleaner has compacted the log, as its checkpoint says; `None` without one,
+    /// and in a copy.
     #[cfg(feature = "inspect")]
     pub(crate) fn cleaned_end(&self) -> Option<i64> {
         let directory = &self.inner.open_files.directory;
@@ -162,8 +167,9 @@ impl Log {
         Ok(!scan.damaged_ranges().is_empty())
     }
 
-    /// Called before a look-up returns a result from `next`, which follows `segment`, whose undamaged end is at offset
-    /// `end`. If offsets are missing between the two, lists the directory again, and warns of a gap that remains.
+    /// Called before a look-up returns a result from `next`, which follows `segment`, whose undamaged end is
+    /// at offset `end`. If offsets are missing between the two, lists the directory again, and warns of a
+    /// gap that remains.
     ///
     /// [`Error::LogChanged`] if there is a segment between the two; [`Error::Io`].
     pub(super) fn check_gap(&self, segment: &Segment, end: i64, next: &Segment) -> Result<()> {
@@ -204,7 +210,8 @@ impl Log {
         Ok(())
     }
 
-    /// Whether the gap before a segment was checked: a call has listed the directory again, and warned if it had to.
+    /// Whether the gap before a segment was checked: a call has listed the directory again, and warned if it
+    /// had to.
     pub(super) fn is_gap_checked(&self, next: &Segment) -> bool {
         self.inner.continuity.checked.load().binary_search(&next.base_offset()).is_ok()
     }
@@ -246,8 +253,8 @@ impl Log {
         *self.inner.continuity.is_cleaned.get_or_init(|| self.has_cleaner_checkpoint())
     }
 
-    /// Whether a cleaner has cleaned the partition, or the one that it is a copy of. False if the file cannot be
-    /// read.
+    /// Whether a cleaner has cleaned the partition, or the one that it is a copy of. False if the file cannot
+    /// be read.
     fn has_cleaner_checkpoint(&self) -> bool {
         let directory = &self.inner.open_files.directory;
         if directory.identity_of(CLEANED).is_ok_and(|file| file.is_some()) {

@@ -15,8 +15,9 @@ impl Log {
         Ok(files.into_iter().filter(|file| file.parsed.stage == Stage::Deleted).collect())
     }
 
-    /// The offsets of a `.log` that is not live, from the first batch to the last, which are empty without a batch; `None` for one with
-    /// damage. `is_verified`: whether the checksums are compared, for which the whole file is read.
+    /// The offsets of a `.log` that is not live, from the first batch to the last, which are empty without a
+    /// batch; `None` for one with damage. `is_verified`: whether the checksums are compared, for which
+    /// the whole file is read.
     pub(crate) fn offsets_of_file(
         &self,
         file: &SegmentFile,

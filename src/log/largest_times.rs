@@ -1,8 +1,9 @@
 //! The segment of a time: the first one with a timestamp at or above it.
 //!
-//! Timestamps may decrease from one segment to the next, so Kafka asks every segment. The largest timestamp *up to* each
-//! segment never decreases: the first segment in which it reaches a time is the first one that itself has a timestamp at or
-//! above that time. A log keeps these maxima, as far as look-ups have needed them, and searches them.
+//! Timestamps may decrease from one segment to the next, so Kafka asks every segment. The largest timestamp
+//! *up to* each segment never decreases: the first segment in which it reaches a time is the first one that
+//! itself has a timestamp at or above that time. A log keeps these maxima, as far as look-ups have needed
+//! them, and searches them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -43,7 +44,8 @@ impl KnownTimes<'_> {
         Self { first: self.first + start, values: self.values.get(start..end).unwrap_or_default() }
     }
 
-    /// The place of the first segment with a timestamp at or above a time; their number if there is none among them.
+    /// The place of the first segment with a timestamp at or above a time; their number if there is none
+    /// among them.
     #[inline]
     pub(super) fn first_reaching(self, timestamp: i64) -> usize {
         self.values.partition_point(|largest| largest.load(Ordering::Relaxed) < timestamp)
@@ -91,14 +93,14 @@ impl LargestTimes {
 }
 
 impl Log {
-    /// The index of the first segment, from that of the log start offset on, whose batch headers have a timestamp at or above
-    /// a time; `None` if there is none.
+    /// The index of the first segment, from that of the log start offset on, whose batch headers have a
+    /// timestamp at or above a time; `None` if there is none.
     ///
     /// *Cost*: a binary search; reads the end of each segment up to the result once per log.
     ///
     /// # Errors
-    /// As [`Segment::largest_record_timestamp`](crate::segment::Segment::largest_record_timestamp), of a segment before the
-    /// result.
+    /// As [`Segment::largest_record_timestamp`](crate::segment::Segment::largest_record_timestamp), of a
+    /// segment before the result.
     pub(super) fn segment_of_time(&self, timestamp: i64) -> Result<Option<usize>> {
         let find = || {
             let known = self.known_times();

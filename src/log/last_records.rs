@@ -10,11 +10,12 @@ const FIRST_PART: u64 = 64 << 10;
 const MAX_PART: u64 = 64 << 20;
 
 impl Log {
-    /// A scan that begins at the last `count` records that a scan with `options` and `filter` returns; a scan with `options` if there
-    /// are fewer.
+    /// A scan that begins at the last `count` records that a scan with `options` and `filter` returns; a scan
+    /// with `options` if there are fewer.
     ///
-    /// *Cost*: reads parts of the range, the last one first, until they contain enough records: 64 KiB, and then each twice as large
-    /// as the one before, up to 64 MiB. A segment without an offset index is one part. The last part is read twice.
+    /// *Cost*: reads parts of the range, the last one first, until they contain enough records: 64 KiB, and
+    /// then each twice as large as the one before, up to 64 MiB. A segment without an offset index is one
+    /// part. The last part is read twice.
     ///
     /// # Errors
     /// As [`Log::scan`] and [`Scan::next_step`]. Damaged ranges before the scan begins are skipped.
@@ -64,7 +65,8 @@ impl Log {
         Ok(scan)
     }
 
-    /// The first offset at or after the start time of the options; `None` if they have no start time, or damage hides it.
+    /// The first offset at or after the start time of the options; `None` if they have no start time, or
+    /// damage hides it.
     fn first_of_time(&self, options: &ScanOptions, end: i64) -> Result<Option<i64>> {
         let Some(start_time) = options.ranges.start_time else { return Ok(None) };
         for segment in self.segments().iter() {
@@ -104,8 +106,8 @@ impl Log {
         Ok((count, None))
     }
 
-    /// An offset about `bytes` of the log before `high`, in the same segment: an entry of its offset index, or its base offset. It need
-    /// not be that of a batch, so a wrong entry of the index does not matter.
+    /// An offset about `bytes` of the log before `high`, in the same segment: an entry of its offset index,
+    /// or its base offset. It need not be that of a batch, so a wrong entry of the index does not matter.
     pub(super) fn part_before(&self, high: i64, bytes: u64) -> i64 {
         let Some(segment) = self.segments().floor(high - 1) else { return i64::MIN };
         let low = entry_before(segment, high, bytes).unwrap_or(segment.base_offset());
@@ -113,7 +115,8 @@ impl Log {
     }
 }
 
-/// The offset of the last index entry that is at least `bytes` before the entry of `high`; `None` if there is none.
+/// The offset of the last index entry that is at least `bytes` before the entry of `high`; `None` if there is
+/// none.
 fn entry_before(segment: &Segment, high: i64, bytes: u64) -> Option<i64> {
     let index = segment.offset_index().ok().flatten()?;
     let size = segment.size().ok()?;

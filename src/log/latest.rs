@@ -12,11 +12,12 @@ use crate::error::Result;
 use crate::types::IsolationLevel;
 
 impl Log {
-    /// A scan that begins with the last record with a key; `None` if there is none, or if it is a tombstone (a record without a value), which
-    /// deletes the key. `isolation_level`: whether the records of aborted and open transactions count.
+    /// A scan that begins with the last record with a key; `None` if there is none, or if it is a tombstone
+    /// (a record without a value), which deletes the key. `isolation_level`: whether the records of
+    /// aborted and open transactions count.
     ///
-    /// *Cost*: reads the segments from the last one back to the one with the record: the whole log if there is none. The memory of one
-    /// batch.
+    /// *Cost*: reads the segments from the last one back to the one with the record: the whole log if there
+    /// is none. The memory of one batch.
     ///
     /// # Errors
     /// As [`Log::scan`] and [`Scan::next_step`](super::Scan::next_step), for damage in these segments too.
@@ -46,11 +47,11 @@ impl Log {
         Ok(None)
     }
 
-    /// A filter that accepts the last record of each key in a range, if it has a value; with `include_tombstones`, also those without.
-    /// A record without a key is never accepted.
+    /// A filter that accepts the last record of each key in a range, if it has a value; with
+    /// `include_tombstones`, also those without. A record without a key is never accepted.
     ///
-    /// *Cost*: a scan of the range. *Memory*: 27 to 54 bytes for each key, whatever its size, and half as much again while the number of
-    /// keys doubles; as long as the filter exists.
+    /// *Cost*: a scan of the range. *Memory*: 27 to 54 bytes for each key, whatever its size, and half as
+    /// much again while the number of keys doubles; as long as the filter exists.
     ///
     /// # Errors
     /// As [`Log::scan`] and [`Scan::next_step`](super::Scan::next_step).

@@ -6,8 +6,8 @@ use arc_swap::ArcSwapOption;
 
 use crate::fs::{forks, forks_now};
 
-/// Base offsets of the live segments, in ascending order. The writer owns the list. Readers have a weak reference, and
-/// list the directory once the writer is closed or dropped.
+/// Base offsets of the live segments, in ascending order. The writer owns the list. Readers have a weak
+/// reference, and list the directory once the writer is closed or dropped.
 #[derive(Debug)]
 pub(crate) struct LiveSegments {
     bases: ArcSwapOption<Vec<i64>>,

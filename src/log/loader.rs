@@ -1,5 +1,5 @@
-//! Decides which files of a directory belong to the log, as Kafka does, but without changing any. Kafka: `LogLoader`,
-//! passes 1 to 4.
+//! Decides which files of a directory belong to the log, as Kafka does, but without changing any. Kafka:
+//! `LogLoader`, passes 1 to 4.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -35,16 +35,17 @@ pub(super) fn listing_of_writer(bases: &[i64]) -> Listing {
 
 /// Lists a partition directory.
 ///
-/// A `.swap` file is a committed replacement: Kafka would delete the segments in its range and rename it, so it is read
-/// instead of them. It is not committed if a `.cleaned` file with its base offset or a lower one exists: the
-/// replacement was then still in progress.
+/// A `.swap` file is a committed replacement: Kafka would delete the segments in its range and rename it, so
+/// it is read instead of them. It is not committed if a `.cleaned` file with its base offset or a lower one
+/// exists: the replacement was then still in progress.
 pub(super) fn list(
     open_files: &Arc<OpenFiles>,
     truncations: Option<u64>,
     warnings: &Arc<Warnings>,
 ) -> Result<Listing> {
     let mut listing = Listing::default();
-    // Kafka considers only files. A symbolic link is included, so that opening it returns the error that it is not followed
+    // Kafka considers only files. A symbolic link is included, so that opening it returns the error that it
+    // is not followed
     let is_file = |file: &SegmentFile| {
         matches!(file.file_type, FileType::RegularFile | FileType::Symlink | FileType::Unknown)
     };
@@ -90,7 +91,8 @@ pub(super) fn list(
     Ok(listing)
 }
 
-/// A `.log` that is not live, as a segment: bytes after its last whole batch are damage, as in each segment but the last.
+/// A `.log` that is not live, as a segment: bytes after its last whole batch are damage, as in each segment
+/// but the last.
 pub(super) fn segment_of_file(
     open_files: &Arc<OpenFiles>,
     file: &SegmentFile,

@@ -9,8 +9,8 @@ use crate::state::checkpoint::Checkpoint;
 use crate::state::offset_checkpoint::LOG_START_OFFSETS;
 use crate::types::{is_or_are, offsets_in_words};
 
-/// The log start offset from the options or a file, and whether it comes from a `LogWriter`: a log that a writer has
-/// emptied may start after its last batch.
+/// The log start offset from the options or a file, and whether it comes from a `LogWriter`: a log that a
+/// writer has emptied may start after its last batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ClaimedStart {
     offset: Option<i64>,

@@ -1,4 +1,5 @@
-//! Look-ups by offset and by time. Kafka: `UnifiedLog.read` up to its first batch, `UnifiedLog.fetchOffsetByTimestamp`.
+//! Look-ups by offset and by time. Kafka: `UnifiedLog.read` up to its first batch,
+//! `UnifiedLog.fetchOffsetByTimestamp`.
 
 use super::Log;
 use crate::error::{Error, Result};
@@ -8,15 +9,16 @@ use crate::types::{Location, TimestampOffset};
 impl Log {
     /// The batch that contains `offset`; in a gap (compaction) the next batch. `None` if no batch follows.
     ///
-    /// *Cost*: an index search, the headers of one index interval, and, once for each batch, its checksum. A segment with many
-    /// look-ups gets the table of [`Log::locate_many`]; a look-up there costs tens of nanoseconds and reads nothing. If a
-    /// `LogWriter` had opened the log before, it also checks by a system call that the log was not truncated. A `LogWriter` that
-    /// opens the log later is noticed by the next call that reads the log; until then such look-ups return what the log
-    /// was when it was opened.
+    /// *Cost*: an index search, the headers of one index interval, and, once for each batch, its checksum. A
+    /// segment with many look-ups gets the table of [`Log::locate_many`]; a look-up there costs tens of
+    /// nanoseconds and reads nothing. If a `LogWriter` had opened the log before, it also checks by a
+    /// system call that the log was not truncated. A `LogWriter` that opens the log later is noticed by
+    /// the next call that reads the log; until then such look-ups return what the log was when it was
+    /// opened.
     ///
     /// # Errors
-    /// [`Error::OffsetOutOfRange`] outside `log_start_offset..log_end_offset`; [`Error::Corrupt`] if the result depends on
-    /// a damaged batch; [`Error::Io`], [`Error::LogChanged`].
+    /// [`Error::OffsetOutOfRange`] outside `log_start_offset..log_end_offset`; [`Error::Corrupt`] if the
+    /// result depends on a damaged batch; [`Error::Io`], [`Error::LogChanged`].
     ///
     /// *Source*: `LogSegment.translateOffset`, from the floor segment upwards.
     #[inline]
@@ -32,7 +34,8 @@ impl Log {
     #[doc(hidden)]
     pub fn known_location(&self, offset: i64) -> Option<Location> {
         let segment = self.segments().floor(offset)?;
-        // a table has no batch at or above the end of the log, which the first look-up in the last segment finds
+        // a table has no batch at or above the end of the log, which the first look-up in the last segment
+        // finds
         if offset < self.log_start_offset() || segment.is_last() && !self.is_end_known() {
             return None;
         }
@@ -72,18 +75,19 @@ impl Log {
         Ok(None)
     }
 
-    /// The first record at or above the log start offset whose timestamp is at or above `timestamp` (ms since the epoch);
-    /// `None` if no record has one. Timestamps need not be in order. Control records are included. A batch whose header has an earlier
-    /// largest timestamp is passed over, as in Kafka, also a wrapper of v0, which has none.
+    /// The first record at or above the log start offset whose timestamp is at or above `timestamp` (ms since
+    /// the epoch); `None` if no record has one. Timestamps need not be in order. Control records are
+    /// included. A batch whose header has an earlier largest timestamp is passed over, as in Kafka, also
+    /// a wrapper of v0, which has none.
     ///
-    /// *Cost*: a binary search for the segment (the first call reads the end of each segment before it), two index searches and
-    /// a walk. Finds the end of the segment before the result's once. A segment with many look-ups gets the table of
-    /// [`Log::offsets_for_times`]; a look-up there costs tens of nanoseconds and reads nothing, but for the check of
-    /// [`Log::locate`].
+    /// *Cost*: a binary search for the segment (the first call reads the end of each segment before it), two
+    /// index searches and a walk. Finds the end of the segment before the result's once. A segment with
+    /// many look-ups gets the table of [`Log::offsets_for_times`]; a look-up there costs tens of
+    /// nanoseconds and reads nothing, but for the check of [`Log::locate`].
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative timestamp; [`Error::Corrupt`] if the result depends on a damaged batch;
-    /// [`Error::Io`], [`Error::LogChanged`].
+    /// [`Error::Config`] for a negative timestamp; [`Error::Corrupt`] if the result depends on a damaged
+    /// batch; [`Error::Io`], [`Error::LogChanged`].
     ///
     /// *Source*: `UnifiedLog.fetchOffsetByTimestamp`; the same result whenever that finds one.
     pub fn offset_for_time(&self, timestamp: i64) -> Result<Option<TimestampOffset>> {
@@ -134,7 +138,8 @@ impl Log {
         self.walk_to_time(index, timestamp)
     }
 
-    /// [`Log::offset_for_time`] without a table. `index`: that of the first segment that has such a timestamp.
+    /// [`Log::offset_for_time`] without a table. `index`: that of the first segment that has such a
+    /// timestamp.
     pub(super) fn walk_to_time(&self, index: usize, timestamp: i64) -> Result<Option<TimestampOffset>> {
         let start = self.log_start_offset();
         for (index, segment) in (index..).zip(self.segments().skip_to(index)) {
@@ -149,7 +154,8 @@ impl Log {
         Ok(None)
     }
 
-    /// [`Log::check_gap`] between the segment at an index and the one before it, unless that is below the log start offset.
+    /// [`Log::check_gap`] between the segment at an index and the one before it, unless that is below the log
+    /// start offset.
     pub(super) fn check_gap_before(&self, index: usize) -> Result<()> {
         let before = index.checked_sub(1).and_then(|before| self.segments().get(before));
         if let Some(before) = before

@@ -1,5 +1,5 @@
-//! Many look-ups at once, with the results of [`Log::locate`] and [`Log::offset_for_time`]. Segments with many look-ups
-//! get a table.
+//! Many look-ups at once, with the results of [`Log::locate`] and [`Log::offset_for_time`]. Segments with
+//! many look-ups get a table.
 
 use std::hint::black_box;
 
@@ -10,25 +10,26 @@ use crate::error::Result;
 use crate::segment::{Bucket, Buckets, FoundBatch, OffsetLookups, TimeLookups};
 use crate::types::{Location, TimestampOffset};
 
-/// The number of interleaved look-ups. The memory that they read is not cached, and most of the time is spent waiting
-/// for it.
+/// The number of interleaved look-ups. The memory that they read is not cached, and most of the time is spent
+/// waiting for it.
 const GROUP: usize = 64;
 
-/// The part of the log in which a look-up searches, and the place in that part's table, if there was a table when the
-/// group began.
+/// The part of the log in which a look-up searches, and the place in that part's table, if there was a table
+/// when the group began.
 type Step<P> = (usize, Option<P>);
 
 /// The number for a target that belongs to no part.
 const NO_PART: usize = usize::MAX;
 
 impl Log {
-    /// [`Log::locate`] for many offsets, in their order; `None` also if `locate` would return an error because the offset
-    /// is out of range or the log is damaged there.
+    /// [`Log::locate`] for many offsets, in their order; `None` also if `locate` would return an error
+    /// because the offset is out of range or the log is damaged there.
     ///
-    /// *Cost*: single look-ups at first. When the look-ups in a segment have cost about as much as a walk over its headers,
-    /// it is walked once and its batches are kept in memory, 21 bytes for each; later look-ups there cost a few
-    /// nanoseconds. Together with the tables of [`Log::offsets_for_times`], a log uses at most 64 MiB. Refreshed logs share
-    /// the tables of unchanged segments. A segment with damage keeps single look-ups.
+    /// *Cost*: single look-ups at first. When the look-ups in a segment have cost about as much as a walk
+    /// over its headers, it is walked once and its batches are kept in memory, 21 bytes for each; later
+    /// look-ups there cost a few nanoseconds. Together with the tables of [`Log::offsets_for_times`], a
+    /// log uses at most 64 MiB. Refreshed logs share the tables of unchanged segments. A segment with
+    /// damage keeps single look-ups.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged),
@@ -90,14 +91,15 @@ impl Log {
         Ok((min.min(end), end))
     }
 
-    /// [`Log::offset_for_time`] for many timestamps, in their order; `None` also if that would return an error because of
-    /// the timestamp or damage.
+    /// [`Log::offset_for_time`] for many timestamps, in their order; `None` also if that would return an
+    /// error because of the timestamp or damage.
     ///
-    /// *Cost*: single look-ups at first. When the look-ups in a segment have cost about as much as reading it, it is read
-    /// once, and those of its records that are later than all before them are kept in memory, 4 to 10 bytes for each (up to
-    /// 42 if times or offsets jump); later look-ups there cost tens of nanoseconds. Together with the tables of
-    /// [`Log::locate_many`], a log uses at most 64 MiB. Refreshed logs share the tables of unchanged segments. A segment
-    /// with damage, and one whose table does not fit, keeps single look-ups.
+    /// *Cost*: single look-ups at first. When the look-ups in a segment have cost about as much as reading
+    /// it, it is read once, and those of its records that are later than all before them are kept in
+    /// memory, 4 to 10 bytes for each (up to 42 if times or offsets jump); later look-ups there cost tens
+    /// of nanoseconds. Together with the tables of [`Log::locate_many`], a log uses at most 64 MiB.
+    /// Refreshed logs share the tables of unchanged segments. A segment with damage, and one whose table
+    /// does not fit, keeps single look-ups.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged),
@@ -150,7 +152,8 @@ impl Log {
     }
 }
 
-/// Reads the memory that the look-ups of a group need, so that their cache misses overlap: no load depends on another.
+/// Reads the memory that the look-ups of a group need, so that their cache misses overlap: no load depends on
+/// another.
 #[inline]
 fn prefetch<P: Copy>(steps: &[Step<P>; GROUP], load: impl Fn(usize, P) -> u32) {
     let loaded = |all, (part, place): &Step<P>| all ^ place.map_or(0, |place| load(*part, place));

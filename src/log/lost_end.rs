@@ -15,8 +15,9 @@ pub(super) struct Synced {
 }
 
 impl Synced {
-    /// The higher of both files' offsets. It is read before the segments are listed: the segments end at or above it,
-    /// unless records are lost or the log is truncated in between. A file that cannot be read is ignored.
+    /// The higher of both files' offsets. It is read before the segments are listed: the segments end at or
+    /// above it, unless records are lost or the log is truncated in between. A file that cannot be read
+    /// is ignored.
     pub(super) fn read(directory: &Directory, partition: Option<(&str, i32)>) -> Option<Self> {
         let durable = DurableOffsetFile::read(directory).ok().flatten();
         let recovery_point = partition.and_then(|(topic, number)| {

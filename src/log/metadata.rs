@@ -7,8 +7,8 @@ use crate::state::offset_checkpoint::OffsetCheckpoint;
 use crate::state::partition_metadata::TopicId;
 
 impl Log {
-    /// The topic's id in `partition.metadata`, read at each call. `None` if there is no such file (Kafka writes it since
-    /// 2.8), or if it cannot be read, which becomes a warning.
+    /// The topic's id in `partition.metadata`, read at each call. `None` if there is no such file (Kafka
+    /// writes it since 2.8), or if it cannot be read, which becomes a warning.
     ///
     /// *Source*: `PartitionMetadataFile.read`.
     pub fn topic_id(&self) -> Option<TopicId> {
@@ -19,7 +19,8 @@ impl Log {
     }
 }
 
-/// The offset of a partition in a checkpoint of the data directory; `None` if there is no such file, or no line for it.
+/// The offset of a partition in a checkpoint of the data directory; `None` if there is no such file, or no
+/// line for it.
 ///
 /// The file that cannot be read, and the reason.
 pub(crate) fn checkpointed(

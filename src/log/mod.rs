@@ -1,7 +1,8 @@
-//! A partition: its segments, look-ups by offset and by time, scans. Kafka: `UnifiedLog`, `LocalLog`, read side.
+//! A partition: its segments, look-ups by offset and by time, scans. Kafka: `UnifiedLog`, `LocalLog`, read
+//! side.
 //!
-//! A [`Log`] shows the directory as it was when it was opened, and writes nothing; [`Log::refresh`] returns the
-//! directory as it is now.
+//! A [`Log`] shows the directory as it was when it was opened, and writes nothing; [`Log::refresh`] returns
+//! the directory as it is now.
 
 mod column;
 mod continuity;
@@ -81,15 +82,18 @@ pub struct LogOptions {
     pub topic: Option<String>,
     /// The partition, if the directory's name does not contain it.
     pub partition: Option<i32>,
-    /// The maximum number of files and mappings that the log keeps open. All logs of the process together keep no more than
-    /// half of its soft limit of open files. In addition, a log keeps a descriptor of its directory open. An open index with many
-    /// look-ups has up to 10 % of its size in memory: 1 MiB for the largest that Kafka writes by default.
+    /// The maximum number of files and mappings that the log keeps open. All logs of the process together
+    /// keep no more than half of its soft limit of open files. In addition, a log keeps a descriptor of
+    /// its directory open. An open index with many look-ups has up to 10 % of its size in memory: 1 MiB
+    /// for the largest that Kafka writes by default.
     pub max_open_files: usize,
-    /// The largest batch that is read, bytes: as stored, and decompressed. A larger one is an [`Error::BatchTooLarge`], and never
-    /// skipped. It bounds the memory of a reader, which has one batch at a time. Default: [`MAX_BATCH_BYTES`].
+    /// The largest batch that is read, bytes: as stored, and decompressed. A larger one is an
+    /// [`Error::BatchTooLarge`], and never skipped. It bounds the memory of a reader, which has one
+    /// batch at a time. Default: [`MAX_BATCH_BYTES`].
     pub max_batch_bytes: usize,
-    /// Tells whether the topic of a partition directory is compacted; `None` if that is not known. Called when it matters, at most
-    /// once per log. Default: not known. With the feature `inspect`, `inspect::internal_topics::is_topic_compacted`.
+    /// Tells whether the topic of a partition directory is compacted; `None` if that is not known. Called
+    /// when it matters, at most once per log. Default: not known. With the feature `inspect`,
+    /// `inspect::internal_topics::is_topic_compacted`.
     pub is_topic_compacted: fn(&Path) -> Option<bool>,
     /// Called during long work.
     pub interrupt: Interrupt,
@@ -191,11 +195,12 @@ impl Log {
         self.inner.log_start_offset
     }
 
-    /// The offset that the next record gets: the exclusive end of the log. *Cost*: the first call opens the last segment and
-    /// reads its end.
+    /// The offset that the next record gets: the exclusive end of the log. *Cost*: the first call opens the
+    /// last segment and reads its end.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::LogChanged`] if the last segment is not the file it was when the log was opened.
+    /// [`Error::Io`]; [`Error::LogChanged`] if the last segment is not the file it was when the log was
+    /// opened.
     pub fn log_end_offset(&self) -> Result<i64> {
         let start = self.log_start_offset();
         let end = self.segments().last().map_or(Ok(start), |last| Ok(last.end_offset()?.max(start)))?;
@@ -212,7 +217,8 @@ impl Log {
         self.inner.lost_end.get().is_some()
     }
 
-    /// Whether an offset is below the log end offset, which is read only if the last segment's base offset does not decide.
+    /// Whether an offset is below the log end offset, which is read only if the last segment's base offset
+    /// does not decide.
     fn is_below_end(&self, offset: i64) -> Result<bool> {
         Ok(offset < self.last_base_offset() || offset < self.log_end_offset()?)
     }
@@ -222,9 +228,10 @@ impl Log {
         self.segments().last().map_or(self.log_start_offset(), |last| last.base_offset())
     }
 
-    /// The offset up to which the [`LogWriter`](crate::writer::LogWriter) of this log has synced it, as its small file says now, at most the
-    /// log end offset: records below it survive a power loss. `None` if no such writer has opened the log, or if a broker holds the lock of
-    /// the data directory: it does not continue the file.
+    /// The offset up to which the [`LogWriter`](crate::writer::LogWriter) of this log has synced it, as its
+    /// small file says now, at most the log end offset: records below it survive a power loss. `None` if
+    /// no such writer has opened the log, or if a broker holds the lock of the data directory: it does
+    /// not continue the file.
     ///
     /// # Errors
     /// As [`Log::log_end_offset`].
@@ -236,8 +243,8 @@ impl Log {
         Ok(DurableOffsetFile::read(self.directory())?.map(|offset| offset.min(end)))
     }
 
-    /// The exclusive end of what a committed reader sees: the first offset of the oldest open transaction, or the log end
-    /// offset. *Cost*: the first call walks all headers of the log.
+    /// The exclusive end of what a committed reader sees: the first offset of the oldest open transaction, or
+    /// the log end offset. *Cost*: the first call walks all headers of the log.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if damage may have destroyed a transaction's marker; [`Error::Io`].
@@ -266,7 +273,8 @@ impl Log {
         self.with(self.inner.log_start_offset, OnceLock::from(Arc::new(transactions)))
     }
 
-    /// The same log from the base offset of its first segment on, with the records that the log start offset hides.
+    /// The same log from the base offset of its first segment on, with the records that the log start offset
+    /// hides.
     #[cfg(feature = "inspect")]
     pub(crate) fn with_hidden_records(&self) -> Self {
         let first = self.segments().first().map_or(self.log_start_offset(), |first| first.base_offset());
@@ -302,8 +310,8 @@ impl Log {
         &self.inner.segments
     }
 
-    /// The bytes of all batches: the `.log` files without preallocated space. *Cost*: the first call opens each segment's
-    /// `.log`, and finds the end of the last one.
+    /// The bytes of all batches: the `.log` files without preallocated space. *Cost*: the first call opens
+    /// each segment's `.log`, and finds the end of the last one.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::LogChanged`].
@@ -311,10 +319,11 @@ impl Log {
         self.segments().iter().map(|segment| segment.size()).sum()
     }
 
-    /// Warnings about conditions that are not errors: a tail that is not data (unless a broker or a writer has the log open: it is being
-    /// written), an end below the offset up to which the log
-    /// was synced, an index entry that the log does not confirm, records hidden below the log start offset. Look-ups add to
-    /// them. Finds the end of the log first; if that fails, the error is one of the warnings.
+    /// Warnings about conditions that are not errors: a tail that is not data (unless a broker or a writer
+    /// has the log open: it is being written), an end below the offset up to which the log
+    /// was synced, an index entry that the log does not confirm, records hidden below the log start offset.
+    /// Look-ups add to them. Finds the end of the log first; if that fails, the error is one of the
+    /// warnings.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.inner.opening.clone();
         let torn = self.segments().last().and_then(|last| match last.torn_tail_warning() {
@@ -329,7 +338,8 @@ impl Log {
         warnings
     }
 
-    /// The number of times a file of the log was opened so far, by this log and those it was refreshed from or to.
+    /// The number of times a file of the log was opened so far, by this log and those it was refreshed from
+    /// or to.
     pub fn files_opened(&self) -> u64 {
         self.inner.open_files.open_count()
     }
@@ -341,7 +351,8 @@ impl Log {
         loader::replacement_in(open_files, &files, truncations, &self.inner.lookups)
     }
 
-    /// Fails if a `LogWriter` has truncated the log since it was opened. Called before a result from memory is returned.
+    /// Fails if a `LogWriter` has truncated the log since it was opened. Called before a result from memory
+    /// is returned.
     pub(crate) fn check_unchanged(&self) -> Result<()> {
         // the count was read once for all segments
         self.segments().last().map_or(Ok(()), |segment| segment.check_unchanged())

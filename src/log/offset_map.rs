@@ -1,9 +1,9 @@
 //! The last offset of each key, in bounded memory. Kafka: `SkimpyOffsetMap`.
 //!
-//! A key is represented by a hash of 128 bits, so that an entry has 24 bytes whatever the key. If two keys had one hash, the last
-//! value of one of them would be removed. Kafka uses MD5, for which anyone can make such keys. Here the hash depends on random
-//! numbers of the process, so that nobody can; by chance it happens to one of 10²² logs with 10⁸ keys. The hash has no effect on the
-//! result otherwise.
+//! A key is represented by a hash of 128 bits, so that an entry has 24 bytes whatever the key. If two keys
+//! had one hash, the last value of one of them would be removed. Kafka uses MD5, for which anyone can make
+//! such keys. Here the hash depends on random numbers of the process, so that nobody can; by chance it
+//! happens to one of 10²² logs with 10⁸ keys. The hash has no effect on the result otherwise.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -43,8 +43,8 @@ pub(crate) struct OffsetMap {
 }
 
 impl OffsetMap {
-    /// A map with the capacity that Kafka's has with this memory: nine tenths of its entries are used. `max_keys`: no more keys are
-    /// added, so that a small log takes little memory.
+    /// A map with the capacity that Kafka's has with this memory: nine tenths of its entries are used.
+    /// `max_keys`: no more keys are added, so that a small log takes little memory.
     ///
     /// # Errors
     /// [`Error::Config`] if the memory is too small for a key.
@@ -117,7 +117,8 @@ impl OffsetMap {
         KeyHash([hash.h1, hash.h2])
     }
 
-    /// Loads the entry of a hash into the caches. Most entries of a large map are in no cache, and several can be loaded at a time.
+    /// Loads the entry of a hash into the caches. Most entries of a large map are in no cache, and several
+    /// can be loaded at a time.
     #[inline]
     pub(crate) fn prefetch(&self, hash: KeyHash) {
         let start = self.home(hash);
@@ -151,7 +152,8 @@ impl OffsetMap {
         usize::try_from(slot).unwrap_or(0) * WORDS
     }
 
-    /// The position of the entry with this hash, or of the free one where it belongs. One entry is always free.
+    /// The position of the entry with this hash, or of the free one where it belongs. One entry is always
+    /// free.
     fn slot(&self, hash: KeyHash) -> usize {
         let mut position = self.home(hash);
         loop {

@@ -17,9 +17,9 @@ use crate::segment::{OpenFiles, Segment, Warnings, with_descriptors};
 impl Log {
     const ADVICE: &str = "give the path of a partition directory, such as data/orders-0";
 
-    /// Opens a partition directory: lists it, opens no file of a segment, and writes nothing. The size of the last
-    /// segment's file is fixed here. The end of its data is found at its first use: in a preallocated file that may include
-    /// batches that were appended in between.
+    /// Opens a partition directory: lists it, opens no file of a segment, and writes nothing. The size of the
+    /// last segment's file is fixed here. The end of its data is found at its first use: in a
+    /// preallocated file that may include batches that were appended in between.
     ///
     /// # Errors
     /// [`Error::LogNotFound`] if there is no directory, or no segment in it; [`Error::Io`].
@@ -37,8 +37,8 @@ impl Log {
         Self::open_live(directory, options, Weak::new())
     }
 
-    /// [`Log::open_in`] for a reader of a writer in this process, which has the list of segments: while the writer is open,
-    /// neither this log nor those refreshed from it list the directory.
+    /// [`Log::open_in`] for a reader of a writer in this process, which has the list of segments: while the
+    /// writer is open, neither this log nor those refreshed from it list the directory.
     pub(crate) fn open_live(
         directory: Directory,
         options: LogOptions,
@@ -50,17 +50,18 @@ impl Log {
         Self::load(&Arc::new(open_files), options, &warnings, None, live)
     }
 
-    /// The same directory as it is now. Unchanged segments are shared with this log, which does not change. If nothing has
-    /// changed, returns this log.
+    /// The same directory as it is now. Unchanged segments are shared with this log, which does not change.
+    /// If nothing has changed, returns this log.
     ///
-    /// Closes open files of this log, and of those that it was refreshed from or to, that were deleted since: the disk gets their
-    /// space back.
+    /// Closes open files of this log, and of those that it was refreshed from or to, that were deleted since:
+    /// the disk gets their space back.
     ///
-    /// *Cost*: a listing of the directory, and a system call for each segment that was read and for each open file.
+    /// *Cost*: a listing of the directory, and a system call for each segment that was read and for each open
+    /// file.
     ///
     /// # Errors
-    /// As [`Log::open`]; [`Error::LogNotFound`] if every segment is gone, or if the path leads to another directory now: the one that
-    /// was opened was renamed, deleted or replaced.
+    /// As [`Log::open`]; [`Error::LogNotFound`] if every segment is gone, or if the path leads to another
+    /// directory now: the one that was opened was renamed, deleted or replaced.
     pub fn refresh(&self) -> Result<Self> {
         let inner = &*self.inner;
         // a writer in this process holds its directory, wherever it is
@@ -81,7 +82,8 @@ impl Log {
             && self.is_continuity_current(segments)
     }
 
-    /// Opens the log; repeats that a few times if files vanish or shrink during the call because a writer rolls or deletes.
+    /// Opens the log; repeats that a few times if files vanish or shrink during the call because a writer
+    /// rolls or deletes.
     fn load(
         open_files: &Arc<OpenFiles>,
         options: LogOptions,
@@ -172,7 +174,8 @@ impl Opening<'_> {
         })
     }
 
-    /// The segments of the directory, with unchanged ones taken from the earlier log, and the warnings of the listing.
+    /// The segments of the directory, with unchanged ones taken from the earlier log, and the warnings of the
+    /// listing.
     fn load_segments(&self, truncations: Option<u64>) -> Result<(Vec<Arc<Segment>>, Vec<String>)> {
         let Self { open_files, lookups, .. } = self;
         let listing = match self.live.upgrade().and_then(|live| live.bases()) {

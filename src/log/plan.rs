@@ -1,5 +1,5 @@
-//! Divides a range into splits that can be read in parallel. Each cut is at a batch boundary, so every record of the
-//! range is in exactly one split.
+//! Divides a range into splits that can be read in parallel. Each cut is at a batch boundary, so every record
+//! of the range is in exactly one split.
 
 use std::sync::Arc;
 
@@ -14,14 +14,15 @@ use crate::types::IsolationLevel;
 const MAX_ABORTED: usize = 10_000;
 
 impl Log {
-    /// Divides a range into splits of about `max_bytes` of log each (a larger batch is a split by itself), in order,
-    /// without gaps between them. Empty if the range is empty.
+    /// Divides a range into splits of about `max_bytes` of log each (a larger batch is a split by itself), in
+    /// order, without gaps between them. Empty if the range is empty.
     ///
-    /// *Cost*: takes the cuts from the offset index, each confirmed by the batch it points to; reads no record. Segments
-    /// whose largest timestamp is below the start time are left out.
+    /// *Cost*: takes the cuts from the offset index, each confirmed by the batch it points to; reads no
+    /// record. Segments whose largest timestamp is below the start time are left out.
     ///
     /// # Errors
-    /// As [`Log::scan`]; [`Error::Config`] if `max_bytes` is 0. Damage is not an error here: the scan reports it.
+    /// As [`Log::scan`]; [`Error::Config`] if `max_bytes` is 0. Damage is not an error here: the scan reports
+    /// it.
     pub fn plan(&self, max_bytes: u64, options: &ScanOptions) -> Result<Vec<Split>> {
         if max_bytes == 0 {
             return Err(Error::config("max_bytes", "1 or more", "0"));
@@ -65,7 +66,8 @@ impl Log {
     }
 }
 
-/// Whether every record of a segment is older than a time. False if damage hides it: the scan then reads the segment.
+/// Whether every record of a segment is older than a time. False if damage hides it: the scan then reads the
+/// segment.
 fn is_older(segment: &Segment, start_time: i64) -> bool {
     let is_below = segment.largest_record_timestamp().is_ok_and(|largest| largest < start_time);
     is_below && segment.hides_times().is_ok_and(|hides| !hides)
@@ -121,7 +123,8 @@ impl<'a> Planner<'a> {
 
     fn add(&mut self, segment: &Segment) -> Result<()> {
         if let Some((skipped, start)) = self.skipped.take() {
-            // offsets that are missing before the segment may have been in the range: the split has them, so that they are noticed
+            // offsets that are missing before the segment may have been in the range: the split has them, so
+            // that they are noticed
             self.start = self.start.min(skipped.end_offset()?.max(start));
         }
         let mut position = segment.position_of(self.start)?;

@@ -6,11 +6,11 @@ use super::Log;
 use crate::error::Result;
 use crate::state::positions::{self, CommittedOffset, LastCommit};
 
-/// The position of a consumer in a log, by its name: the offset of the next record that it will process. It is in a small file inside
-/// the partition directory, `.cordwood.positions/<name>`, which Kafka ignores.
+/// The position of a consumer in a log, by its name: the offset of the next record that it will process. It
+/// is in a small file inside the partition directory, `.cordwood.positions/<name>`, which Kafka ignores.
 ///
-/// *Concurrency*: any number of processes may read, and those of the user that committed first may commit. Of several commits the last
-/// one counts.
+/// *Concurrency*: any number of processes may read, and those of the user that committed first may commit. Of
+/// several commits the last one counts.
 #[derive(Debug, Clone)]
 pub struct Position {
     log: Log,
@@ -19,7 +19,8 @@ pub struct Position {
 }
 
 impl Log {
-    /// The position with a name, of 1 to 249 characters of `a-z A-Z 0-9 . _ -`, as Kafka's topics. Reads and writes nothing.
+    /// The position with a name, of 1 to 249 characters of `a-z A-Z 0-9 . _ -`, as Kafka's topics. Reads and
+    /// writes nothing.
     ///
     /// ```
     /// use cordwood::{Log, LogOptions};
@@ -71,23 +72,26 @@ impl Position {
     /// What is committed now; `None` before the first commit. Writes nothing.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if the file is damaged or of another format; [`Error::Io`](crate::Error::Io).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the file is damaged or of another format;
+    /// [`Error::Io`](crate::Error::Io).
     pub fn committed(&self) -> Result<Option<CommittedOffset>> {
         CommittedOffset::read(&self.log.inner.open_files.directory, &self.name)
     }
 
-    /// Commits an offset, durably and atomically: a reader, now or after a crash, finds the offset committed before or this one, and
-    /// after the return this one.
+    /// Commits an offset, durably and atomically: a reader, now or after a crash, finds the offset committed
+    /// before or this one, and after the return this one.
     ///
-    /// The offset must be in the log as it is now: from the log start offset to the log end offset, which is allowed. It may be
-    /// lower than the one that was committed before.
+    /// The offset must be in the log as it is now: from the log start offset to the log end offset, which is
+    /// allowed. It may be lower than the one that was committed before.
     ///
-    /// *Cost*: one write of 1 KiB and one sync of the disk, and a refresh of the log. The first commit under a name creates its file,
-    /// with two syncs; so has one after a commit through another object. Only the first one needs space on the disk.
+    /// *Cost*: one write of 1 KiB and one sync of the disk, and a refresh of the log. The first commit under
+    /// a name creates its file, with two syncs; so has one after a commit through another object. Only
+    /// the first one needs space on the disk.
     ///
     /// # Errors
-    /// [`Error::OffsetOutOfRange`](crate::Error::OffsetOutOfRange); [`Error::Locked`](crate::Error::Locked) if another commit takes
-    /// longer than 10 seconds; [`Error::Io`](crate::Error::Io); those of [`Log::refresh`].
+    /// [`Error::OffsetOutOfRange`](crate::Error::OffsetOutOfRange); [`Error::Locked`](crate::Error::Locked)
+    /// if another commit takes longer than 10 seconds; [`Error::Io`](crate::Error::Io); those of
+    /// [`Log::refresh`].
     pub fn commit(&self, offset: i64) -> Result<()> {
         let log = self.log.refresh()?;
         if offset < log.log_start_offset() || offset > log.log_end_offset()? {

@@ -13,8 +13,9 @@ pub struct RecordFilter(Arc<Predicate>);
 type Predicate = dyn Fn(RecordOffsets, Option<&[u8]>, Option<&[u8]>) -> bool + Send + Sync;
 
 impl RecordFilter {
-    /// A filter that accepts the records for which a function of key and value returns true. The function must always return the
-    /// same for the same record: [`Log::last_records`](super::Log::last_records) calls it more than once.
+    /// A filter that accepts the records for which a function of key and value returns true. The function
+    /// must always return the same for the same record: [`Log::last_records`](super::Log::last_records)
+    /// calls it more than once.
     ///
     /// ```
     /// let filter = cordwood::log::RecordFilter::new(|key, _| key == Some(b"k1"));

@@ -2,7 +2,8 @@
 
 use crate::record::BatchHeader;
 
-/// The offset of a record and the last offset of its batch, which can be lower: some old clients wrote such batches.
+/// The offset of a record and the last offset of its batch, which can be lower: some old clients wrote such
+/// batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordOffsets {
     pub(crate) offset: i64,
@@ -14,8 +15,9 @@ impl RecordOffsets {
         Self { offset, last_of_batch: header.last_offset }
     }
 
-    /// The offset at which the record counts in a range: at most the last of its batch. So every record is in exactly one of two
-    /// adjacent ranges, and one that begins there begins with the batch with which a fetch does.
+    /// The offset at which the record counts in a range: at most the last of its batch. So every record is in
+    /// exactly one of two adjacent ranges, and one that begins there begins with the batch with which a
+    /// fetch does.
     #[inline]
     pub(in crate::log) fn in_ranges(self) -> i64 {
         self.offset.min(self.last_of_batch)

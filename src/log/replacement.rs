@@ -1,8 +1,9 @@
-//! Replacements of segments, by compaction or by a split, that were interrupted. Kafka: `LogLoader`, passes 1 to 3.
+//! Replacements of segments, by compaction or by a split, that were interrupted. Kafka: `LogLoader`, passes 1
+//! to 3.
 //!
-//! A replacement is written under names that end in `.cleaned`, which are then renamed to `.swap`, the highest base
-//! offset first. Once all of them are renamed, the replacement is committed: the segments that it replaces are deleted,
-//! and its files lose the suffix `.swap`.
+//! A replacement is written under names that end in `.cleaned`, which are then renamed to `.swap`, the
+//! highest base offset first. Once all of them are renamed, the replacement is committed: the segments that
+//! it replaces are deleted, and its files lose the suffix `.swap`.
 //!
 //! ```text
 //!   0.log 10.log   20.log.cleaned …       not committed: the log is 0 and 10
@@ -19,8 +20,8 @@ use crate::fs::{Directory, SegmentFile};
 /// What to do with the files of a directory in which segments were being replaced. Empty if none were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Replacement {
-    /// Files of an uncommitted replacement, in an order in which they can be deleted: `.swap` before `.cleaned`, or a crash
-    /// in between would commit the `.swap` files.
+    /// Files of an uncommitted replacement, in an order in which they can be deleted: `.swap` before
+    /// `.cleaned`, or a crash in between would commit the `.swap` files.
     pub(crate) uncommitted: Vec<String>,
     /// Files of a committed replacement, which lose the suffix `.swap`.
     pub(crate) committed: Vec<SegmentFile>,
@@ -28,25 +29,26 @@ pub(crate) struct Replacement {
     pub(crate) ranges: Vec<(i64, i64)>,
     /// The base offsets of the live files that it replaces.
     replaced: Range<i64>,
-    /// The last live segment that it replaces, if that ends above the replacement: compaction may have removed its last
-    /// records, or a bit of the replacement's last batch is flipped.
+    /// The last live segment that it replaces, if that ends above the replacement: compaction may have
+    /// removed its last records, or a bit of the replacement's last batch is flipped.
     pub(crate) partly_replaced: Option<i64>,
     /// A committed file that contradicts the segments it would replace, and how.
     contradiction: Option<(String, Malformed)>,
 }
 
 impl Replacement {
-    /// Decides by the names; `offsets_of` returns the base offset of the first batch of a `.log` and the offset after its
-    /// last one.
+    /// Decides by the names; `offsets_of` returns the base offset of the first batch of a `.log` and the
+    /// offset after its last one.
     ///
-    /// A committed file contradicts segments that end below it, unless it has all of their batches: no checksum covers a base offset.
-    /// Segments without a batch contradict nothing.
+    /// A committed file contradicts segments that end below it, unless it has all of their batches: no
+    /// checksum covers a base offset. Segments without a batch contradict nothing.
     ///
-    /// Kafka keeps a live segment whose base offset is below the replacement's. But if all its batches are within the
-    /// replacement's offsets, it is the source of a split, because a part's base offset is that of its first batch. It is
-    /// replaced, too.
+    /// Kafka keeps a live segment whose base offset is below the replacement's. But if all its batches are
+    /// within the replacement's offsets, it is the source of a split, because a part's base offset is
+    /// that of its first batch. It is replaced, too.
     ///
-    /// `batches_of` returns the offsets of the batches of a `.log`, those of adjacent ones as one range. Errors of both.
+    /// `batches_of` returns the offsets of the batches of a `.log`, those of adjacent ones as one range.
+    /// Errors of both.
     pub(super) fn find(
         files: &[SegmentFile],
         mut offsets_of: impl FnMut(&SegmentFile) -> Result<Range<i64>>,
@@ -131,9 +133,9 @@ impl Replacement {
         Ok(true)
     }
 
-    /// Compares the end of the last original that has a batch with that of the replacement, `high`, and returns it with its end if that
-    /// is lower. An empty one contradicts nothing. It limits the replacement by the segment after it, `has_next`; without that, those
-    /// before it do.
+    /// Compares the end of the last original that has a batch with that of the replacement, `high`, and
+    /// returns it with its end if that is lower. An empty one contradicts nothing. It limits the
+    /// replacement by the segment after it, `has_next`; without that, those before it do.
     fn compare_ends<'a>(
         &mut self,
         mut originals: Vec<&'a SegmentFile>,

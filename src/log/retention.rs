@@ -1,4 +1,5 @@
-//! Which segments of a log have expired, as a plan that changes nothing. Kafka: `UnifiedLog.deleteOldSegments`.
+//! Which segments of a log have expired, as a plan that changes nothing. Kafka:
+//! `UnifiedLog.deleteOldSegments`.
 
 use super::Log;
 use crate::config::{CLEANUP_POLICY, LogConfig, RETENTION_MS};
@@ -20,17 +21,18 @@ pub struct RetentionPlan {
     pub rolls: bool,
 }
 
-/// Decides by the log start offset, then by size (`retention.bytes`), then by time (`retention.ms`). Each starts at the
-/// oldest remaining segment and stops at the first one to keep. `now`: ms since the epoch. Without `delete` in
-/// `cleanup.policy` only the log start offset counts.
+/// Decides by the log start offset, then by size (`retention.bytes`), then by time (`retention.ms`). Each
+/// starts at the oldest remaining segment and stops at the first one to keep. `now`: ms since the epoch.
+/// Without `delete` in `cleanup.policy` only the log start offset counts.
 ///
-/// A segment's age is that of its largest timestamp, which is read from the log, or of its file if no record has a
-/// timestamp. An empty last segment stays.
+/// A segment's age is that of its largest timestamp, which is read from the log, or of its file if no record
+/// has a timestamp. An empty last segment stays.
 ///
 /// # Errors
-/// [`Error::Config`] if nobody has stated the policy ([`LogConfig::states`]), and the log is of Kafka's own topic, or shows compaction
-/// and a segment would be deleted by its size or age; or if nobody has stated `retention.ms`, and the log is in a Kafka data directory: there, Kafka's default is not the
-/// owner's limit. [`Error::Io`]; [`Error::Corrupt`] if a segment's times have to be read and are damaged.
+/// [`Error::Config`] if nobody has stated the policy ([`LogConfig::states`]), and the log is of Kafka's own
+/// topic, or shows compaction and a segment would be deleted by its size or age; or if nobody has stated
+/// `retention.ms`, and the log is in a Kafka data directory: there, Kafka's default is not the owner's limit.
+/// [`Error::Io`]; [`Error::Corrupt`] if a segment's times have to be read and are damaged.
 ///
 /// # Source
 /// Kafka: `deleteLogStartOffsetBreachedSegments`, `deleteRetentionSizeBreachedSegments`,
@@ -79,8 +81,9 @@ pub fn plan(log: &Log, config: &LogConfig, now: i64) -> Result<RetentionPlan> {
     })
 }
 
-/// Fails if the policy is a default that the log or its name contradicts: the records of a compacted log are not deleted by age.
-/// `deletes`: whether a segment would be deleted by its size or age. If not, the log is not searched, which may read much.
+/// Fails if the policy is a default that the log or its name contradicts: the records of a compacted log are
+/// not deleted by age. `deletes`: whether a segment would be deleted by its size or age. If not, the log is
+/// not searched, which may read much.
 fn ensure_policy(log: &Log, config: &LogConfig, deletes: bool) -> Result<()> {
     let is_internal = log.topic().is_some_and(|topic| INTERNAL_TOPICS.contains(&topic));
     let is_known = config.states(CLEANUP_POLICY) || config.cleanup_policy.compact;
@@ -96,8 +99,8 @@ fn ensure_policy(log: &Log, config: &LogConfig, deletes: bool) -> Result<()> {
     Err(Error::config(CLEANUP_POLICY, expected, format!("none, for {}", log.path().display())))
 }
 
-/// Fails if the limit is a default, and the log is a broker's: its topic has its own limit, or the broker's file has one, which is in
-/// no metadata.
+/// Fails if the limit is a default, and the log is a broker's: its topic has its own limit, or the broker's
+/// file has one, which is in no metadata.
 fn ensure_limit(log: &Log, config: &LogConfig) -> Result<()> {
     let deletes_by_time = config.cleanup_policy.delete && config.retention_ms >= 0;
     if !deletes_by_time || config.states(RETENTION_MS) || DataDirectory::around(log.directory())?.is_none() {

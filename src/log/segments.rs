@@ -1,4 +1,5 @@
-//! The segments of a log, by base offset: an immutable view of a list that its owner extends. Kafka: `LogSegments`.
+//! The segments of a log, by base offset: an immutable view of a list that its owner extends. Kafka:
+//! `LogSegments`.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,8 +33,8 @@ impl Segments {
         Self { list: Arc::new(Mutex::new(list)), view }
     }
 
-    /// A later view of the same list: unchanged segments (by identity) are shared, the others are replaced in one step.
-    /// Other views do not change.
+    /// A later view of the same list: unchanged segments (by identity) are shared, the others are replaced in
+    /// one step. Other views do not change.
     pub(super) fn refreshed(&self, segments: Vec<Arc<Segment>>) -> Self {
         let is_same = |(old, new): &(&Arc<Segment>, &Arc<Segment>)| Arc::ptr_eq(old, new);
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,8 +87,8 @@ impl Segments {
         self.view.higher(offset)
     }
 
-    /// The segments with a base offset from that of `floor(start)` (or from the first) to below `end`; none if `start ==
-    /// end`. Kafka: `LogSegments.values`.
+    /// The segments with a base offset from that of `floor(start)` (or from the first) to below `end`; none
+    /// if `start == end`. Kafka: `LogSegments.values`.
     pub fn between(&self, start: i64, end: i64) -> impl Iterator<Item = &Arc<Segment>> {
         self.view.between(start, end)
     }

@@ -2,15 +2,17 @@
 //!
 //! # Why
 //!
-//! Every look-up of an offset begins with the floor of that offset among the segments' base offsets. Kafka keeps them in
-//! a `ConcurrentSkipListMap` with one key per node: each step down or along is an unpredictable branch and a cache miss.
-//! Here a node has a row of 64 keys, the lanes above it have rows of 64 keys too, and one search of constant length is
-//! used for both. Writes are rare (a roll, a retention run) and reads are frequent. So the writer copies where necessary,
-//! and readers do not lock, do not change a shared counter, and do not wait.
+//! Every look-up of an offset begins with the floor of that offset among the segments' base offsets. Kafka
+//! keeps them in a `ConcurrentSkipListMap` with one key per node: each step down or along is an unpredictable
+//! branch and a cache miss. Here a node has a row of 64 keys, the lanes above it have rows of 64 keys too,
+//! and one search of constant length is used for both. Writes are rare (a roll, a retention run) and reads
+//! are frequent. So the writer copies where necessary, and readers do not lock, do not change a shared
+//! counter, and do not wait.
 //!
 //! # Layout
 //!
-//! Three nodes; the second was cut by a compaction, the third is being filled (`·` unwritten, a key of `i64::MAX`):
+//! Three nodes; the second was cut by a compaction, the third is being filled (`·` unwritten, a key of
+//! `i64::MAX`):
 //!
 //! ```text
 //!  generation   tail = 2 × 64 + 3: three nodes, three keys in the last    ← the only word that publishes a push
@@ -24,56 +26,63 @@
 //!            slots [ V    V    V …    V ]  [    V …    V  · … · ]  [    V    V    V  · … · ]   each written once
 //! ```
 //!
-//! An entry's *address* is node × 64 + index in the node. The tail is one past the address of the last entry, so one atomic
-//! word contains the number of nodes and the number of keys in the last one. In the other nodes an unwritten key marks the
-//! end. Because rows are padded to 64 keys, a search always takes the same six halvings and needs no length: a concurrent
-//! push adds a key above the active base offset, and only targets below that are searched. A target at or above it, the most
-//! frequent case, is found in the reader's copy of the active entry.
+//! An entry's *address* is node × 64 + index in the node. The tail is one past the address of the last entry,
+//! so one atomic word contains the number of nodes and the number of keys in the last one. In the other nodes
+//! an unwritten key marks the end. Because rows are padded to 64 keys, a search always takes the same six
+//! halvings and needs no length: a concurrent push adds a key above the active base offset, and only targets
+//! below that are searched. A target at or above it, the most frequent case, is found in the reader's copy of
+//! the active entry.
 //!
 //! # Publication
 //!
-//! *A generation only grows at its end.* A push writes, in this order: slot and key in the last node (or a new node with
-//! both, then its place in the table and its key in the lanes), and then the tail, with Release. A reader loads the tail
-//! with Acquire and relies on nothing above it. So all other stores may be relaxed, and no reader sees a half-written entry.
-//! If the tail were stored first, or relaxed, a reader could find a key without its value, or a lane without the key.
+//! *A generation only grows at its end.* A push writes, in this order: slot and key in the last node (or a
+//! new node with both, then its place in the table and its key in the lanes), and then the tail, with
+//! Release. A reader loads the tail with Acquire and relies on nothing above it. So all other stores may be
+//! relaxed, and no reader sees a half-written entry. If the tail were stored first, or relaxed, a reader
+//! could find a key without its value, or a lane without the key.
 //!
-//! *Every other change is a new generation and one atomic swap*: retention at the head, truncation at the tail, compaction
-//! in the middle, a full table. The new generation shares every node that is not cut. The nodes that are cut are copied,
-//! because readers of the old generation still use them. A full table doubles by the same swap, with no node cut.
+//! *Every other change is a new generation and one atomic swap*: retention at the head, truncation at the
+//! tail, compaction in the middle, a full table. The new generation shares every node that is not cut. The
+//! nodes that are cut are copied, because readers of the old generation still use them. A full table doubles
+//! by the same swap, with no node cut.
 //!
-//! *A push into a shared node is allowed only if that node was the last one before.* If a truncation drops the nodes after a
-//! node with free slots, those slots stay empty (the list is *closed*) and the next push begins a new node. Keys in the free
-//! slots would be above the old generation's keys of that node but below those of its later nodes, and a view of the old
-//! generation would find them.
+//! *A push into a shared node is allowed only if that node was the last one before.* If a truncation drops
+//! the nodes after a node with free slots, those slots stay empty (the list is *closed*) and the next push
+//! begins a new node. Keys in the free slots would be above the old generation's keys of that node but below
+//! those of its later nodes, and a view of the old generation would find them.
 //!
-//! Nothing is freed explicitly: a generation is freed with its last view, reader or writer, and a node with its last
-//! generation. This and write-once slots make `unsafe` unnecessary.
+//! Nothing is freed explicitly: a generation is freed with its last view, reader or writer, and a node with
+//! its last generation. This and write-once slots make `unsafe` unnecessary.
 //!
 //! # Cost
 //!
-//! A floor is one compare at the active segment; else it halves one row (one node), two (up to 64 nodes, 4,096 segments) or
-//! three. A push writes two words and publishes one; every 64th push begins a node. A change copies the pointers of the
-//! shared nodes: microseconds for thousands of segments. An entry takes about 25 bytes with a pointer as value.
-//! `benches/segments.rs` measures look-ups against a sorted array and a locked map.
+//! A floor is one compare at the active segment; else it halves one row (one node), two (up to 64 nodes,
+//! 4,096 segments) or three. A push writes two words and publishes one; every 64th push begins a node. A
+//! change copies the pointers of the shared nodes: microseconds for thousands of segments. An entry takes
+//! about 25 bytes with a pointer as value. `benches/segments.rs` measures look-ups against a sorted array and
+//! a locked map.
 //!
 //! # Alternatives that were measured and rejected
 //!
 //! * One key per node: the floor takes 3–13 times as long.
-//! * Nodes of 16 and 32 keys: slower from some thousand segments on, and changes cost more. Nodes of 128 keys: no gain.
-//! * Counting the keys of a row, or searching a window of it around a guess: 1.5–3 times as slow as halving it.
-//! * Quartering it (three independent comparisons per step): a look-up that the caller waits for gains a quarter, one that
-//!   overlaps with others loses a third. This would be the better choice if look-ups among 100,000 segments, where it saves
-//!   cache misses, mattered most.
+//! * Nodes of 16 and 32 keys: slower from some thousand segments on, and changes cost more. Nodes of 128
+//!   keys: no gain.
+//! * Counting the keys of a row, or searching a window of it around a guess: 1.5–3 times as slow as halving
+//!   it.
+//! * Quartering it (three independent comparisons per step): a look-up that the caller waits for gains a
+//!   quarter, one that overlaps with others loses a third. This would be the better choice if look-ups among
+//!   100,000 segments, where it saves cache misses, mattered most.
 //! * A sorted array copied at each roll: a little faster to search, but a roll copies all of it.
 //! * A chain of generations by write-once links: an idle reader would keep all later ones alive.
-//! * Interpolation in `lane1`: a gain only far beyond 64 nodes, mostly with evenly spread keys. To be added if a bench needs
-//!   it.
-//! * A third lane: `lane2` has a second row only from 262,144 segments on, and then its rows are binary searched.
+//! * Interpolation in `lane1`: a gain only far beyond 64 nodes, mostly with evenly spread keys. To be added
+//!   if a bench needs it.
+//! * A third lane: `lane2` has a second row only from 262,144 segments on, and then its rows are binary
+//!   searched.
 //!
 //! # Checks
 //!
-//! `tests` compares the list with a sorted `Vec`; `models` explores every interleaving under loom. `make loom` runs the
-//! models twice: as they are, and with the tail stored relaxed, which they must detect.
+//! `tests` compares the list with a sorted `Vec`; `models` explores every interleaving under loom. `make
+//! loom` runs the models twice: as they are, and with the tail stored relaxed, which they must detect.
 
 mod generation;
 mod key_row;
@@ -106,10 +115,11 @@ pub struct OutOfOrder {
     pub allowed: Range<i64>,
 }
 
-/// The writer of the list. It creates the readers: [`SkipList::reader`] follows changes, [`SkipList::view`] does not.
+/// The writer of the list. It creates the readers: [`SkipList::reader`] follows changes, [`SkipList::view`]
+/// does not.
 ///
-/// Keys are any `i64` but `i64::MAX`. Values are cloned when a node is cut, so they should be as cheap to clone as an
-/// `Arc`.
+/// Keys are any `i64` but `i64::MAX`. Values are cloned when a node is cut, so they should be as cheap to
+/// clone as an `Arc`.
 pub struct SkipList<V, const N: usize = KEYS> {
     /// The pointer by which readers find the current generation.
     shared: Swap<Generation<V, N>>,
@@ -157,8 +167,8 @@ impl<V: Clone, const N: usize> SkipList<V, N> {
 
     /// Adds an entry at the end: a roll.
     ///
-    /// *Cost*: a few stores, and a new node every 64th time; if the table is full, also a copy of its node pointers.
-    /// *Concurrency*: readers see the whole entry or none of it.
+    /// *Cost*: a few stores, and a new node every 64th time; if the table is full, also a copy of its node
+    /// pointers. *Concurrency*: readers see the whole entry or none of it.
     ///
     /// # Errors
     /// [`OutOfOrder`] if `key` is not above the last key.
@@ -191,12 +201,12 @@ impl<V: Clone, const N: usize> SkipList<V, N> {
 
     /// Replaces all entries with keys in `range` by `with`, in one swap.
     ///
-    /// An empty `with` is retention (up to the first base offset that is kept) or truncation (from a base offset on);
-    /// fewer segments are a compaction, others a refresh. The keys of `with` ascend and are in `range`. If `range` has no
-    /// entries and `with` is empty, there is no swap.
+    /// An empty `with` is retention (up to the first base offset that is kept) or truncation (from a base
+    /// offset on); fewer segments are a compaction, others a refresh. The keys of `with` ascend and are
+    /// in `range`. If `range` has no entries and `with` is empty, there is no swap.
     ///
-    /// *Cost*: a copy of the entries in the nodes that are cut, and of the pointers to all others. *Concurrency*: readers
-    /// see all of the change or nothing; earlier views do not change.
+    /// *Cost*: a copy of the entries in the nodes that are cut, and of the pointers to all others.
+    /// *Concurrency*: readers see all of the change or nothing; earlier views do not change.
     ///
     /// # Errors
     /// [`OutOfOrder`] names the first key of `with` that is outside `range` or not above the one before it.

@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::segment::{Change, PlannedSegment};
 
-/// A part of a log: [`Log::plan`] creates it, [`Log::scan_split`] reads it. It is small, and valid in every process.
+/// A part of a log: [`Log::plan`] creates it, [`Log::scan_split`] reads it. It is small, and valid in every
+/// process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct Split {
@@ -25,12 +26,12 @@ pub struct Split {
     pub end_time: Option<i64>,
     /// The approximate number of bytes of the log that it covers.
     pub size: u64,
-    /// The aborted transactions that overlap it: producer id, first offset and last offset, inclusive. A committed scan of
-    /// the split then reads no other segment. `None` if the plan was not for a committed scan, if damage hides the outcome
-    /// of a transaction, or if there are more than 10,000.
+    /// The aborted transactions that overlap it: producer id, first offset and last offset, inclusive. A
+    /// committed scan of the split then reads no other segment. `None` if the plan was not for a
+    /// committed scan, if damage hides the outcome of a transaction, or if there are more than 10,000.
     pub aborted: Option<Vec<AbortedRange>>,
-    /// The segments that contain the range, in order, as they were when the split was planned. A scan compares the log with
-    /// them before it reads; if empty, nothing is compared.
+    /// The segments that contain the range, in order, as they were when the split was planned. A scan
+    /// compares the log with them before it reads; if empty, nothing is compared.
     pub segments: Vec<PlannedSegment>,
 }
 
@@ -47,12 +48,12 @@ impl Split {
 }
 
 impl Log {
-    /// [`Log::scan`] of a split, within the ranges of the options. A committed scan takes the aborted transactions from the
-    /// split if it has them, and opens only the split's segments.
+    /// [`Log::scan`] of a split, within the ranges of the options. A committed scan takes the aborted
+    /// transactions from the split if it has them, and opens only the split's segments.
     ///
     /// # Errors
-    /// [`Error::LogChanged`] if a segment that the split was planned from is gone, shortened or replaced; else as
-    /// [`Log::scan`].
+    /// [`Error::LogChanged`] if a segment that the split was planned from is gone, shortened or replaced;
+    /// else as [`Log::scan`].
     pub fn scan_split(&self, split: &Split, options: ScanOptions) -> Result<Scan> {
         let ranges = split.ranges().intersection(options.ranges);
         self.for_split(split)?.scan(ScanOptions { ranges, ..options })
@@ -85,14 +86,14 @@ impl Log {
         })
     }
 
-    /// Compares the log with the segments that a split was planned from. Returns the first that has changed, and how;
-    /// `None` if none has, and for a split without segments.
+    /// Compares the log with the segments that a split was planned from. Returns the first that has changed,
+    /// and how; `None` if none has, and for a split without segments.
     ///
-    /// Without this check a deleted segment would look like one that was compacted away, and a shortened last segment like
-    /// a shorter log: a scan would return fewer records and no error.
+    /// Without this check a deleted segment would look like one that was compacted away, and a shortened last
+    /// segment like a shorter log: a scan would return fewer records and no error.
     ///
-    /// *Cost*: one `stat` and the header of the first batch for each segment of the split; the log end offset if the split
-    /// includes the last segment.
+    /// *Cost*: one `stat` and the header of the first batch for each segment of the split; the log end offset
+    /// if the split includes the last segment.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::LogChanged`] if a file changes during the comparison.

@@ -5,7 +5,8 @@ use std::ops::Range;
 use super::{Log, OnDamage, Ranges, RecordOffsetRange, RecordOffsets, Scan, ScanOptions, ScanStep};
 use crate::error::{Error, Result};
 
-/// The bytes of batches before a place that are looked through: the batches of old clients overlap by a few records.
+/// The bytes of batches before a place that are looked through: the batches of old clients overlap by a few
+/// records.
 const LOOK_BACK: u64 = 64 << 10;
 
 /// What a part of a log has.
@@ -19,9 +20,10 @@ struct Found {
 impl Log {
     /// The start of a range that has the records of `within` with offsets at or above `least`.
     ///
-    /// That is `least`, unless batches before it have records above their last offsets, which ranges have at these last offsets
-    /// ([`Ranges`]). Nothing but the records shows that, so the batches before are read: 64 KiB before `least`, and before each batch
-    /// with such a record that is found. A record that is farther above its batch than that is not in the range.
+    /// That is `least`, unless batches before it have records above their last offsets, which ranges have at
+    /// these last offsets ([`Ranges`]). Nothing but the records shows that, so the batches before are
+    /// read: 64 KiB before `least`, and before each batch with such a record that is found. A record that
+    /// is farther above its batch than that is not in the range.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`].

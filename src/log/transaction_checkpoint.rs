@@ -1,4 +1,5 @@
-//! A place inside a log up to which its transactions are known, so that a refreshed log reads only what follows it.
+//! A place inside a log up to which its transactions are known, so that a refreshed log reads only what
+//! follows it.
 
 use std::sync::Arc;
 
@@ -14,7 +15,8 @@ pub(super) struct ReadSegment {
     pub(super) last: Option<Batch>,
 }
 
-/// The state of a walk before one of its last batches. That batch is read again: what follows it may show that it is damaged.
+/// The state of a walk before one of its last batches. That batch is read again: what follows it may show
+/// that it is damaged.
 #[derive(Debug, Clone)]
 pub(super) struct Checkpoint {
     /// The number of segments before this one.
@@ -44,8 +46,9 @@ impl Checkpoint {
         Self { passed, read, position, before, offset, open: open.clone() }
     }
 
-    /// The same place in a refreshed log: the number of its segments before it. `passed`: the segments that were read before this one.
-    /// `None` if the log has other batches before it, or if an open transaction begins below its first segment now.
+    /// The same place in a refreshed log: the number of its segments before it. `passed`: the segments that
+    /// were read before this one. `None` if the log has other batches before it, or if an open
+    /// transaction begins below its first segment now.
     pub(super) fn find_in(&self, passed: &[ReadSegment], log: &Log) -> Result<Option<usize>> {
         let segments = log.segments();
         let Some(first) = segments.first().map(|first| first.base_offset()) else { return Ok(None) };
@@ -87,8 +90,9 @@ impl Checkpoint {
 }
 
 impl ReadSegment {
-    /// Whether a segment of a refreshed log has the batches that were read of this one. If it is another listing of the same file, its
-    /// last batch is compared: a truncation that was written over changes the leader epoch, the truncation count or the batch.
+    /// Whether a segment of a refreshed log has the batches that were read of this one. If it is another
+    /// listing of the same file, its last batch is compared: a truncation that was written over changes
+    /// the leader epoch, the truncation count or the batch.
     fn is_in(&self, now: &Arc<Segment>) -> Result<bool> {
         let read = &self.segment;
         if Arc::ptr_eq(read, now) {

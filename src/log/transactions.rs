@@ -1,9 +1,9 @@
 //! Which transactional records a committed reader sees, from the markers in the log.
 //!
-//! A transaction is open from a producer's first transactional batch to its next marker. One walk over the headers
-//! finds the aborted transactions, and the last stable offset: the start of the oldest one that is still open. While a
-//! transaction is open, checksums are verified. `.txnindex` files could only shorten the walk, and a missing one looks
-//! like "none aborted", so they are read only if damage has destroyed a marker.
+//! A transaction is open from a producer's first transactional batch to its next marker. One walk over the
+//! headers finds the aborted transactions, and the last stable offset: the start of the oldest one that is
+//! still open. While a transaction is open, checksums are verified. `.txnindex` files could only shorten the
+//! walk, and a missing one looks like "none aborted", so they are read only if damage has destroyed a marker.
 //!
 //! A refreshed log continues the walk of the earlier one from a [`Checkpoint`], unless there was damage.
 
@@ -23,15 +23,16 @@ pub type AbortedRange = (i64, i64, i64);
 /// The transactions of a log, from its markers.
 #[derive(Debug, Default)]
 pub(crate) struct Transactions {
-    /// The first offset of the oldest open transaction, or the log end offset: the exclusive end for a committed reader.
+    /// The first offset of the oldest open transaction, or the log end offset: the exclusive end for a
+    /// committed reader.
     pub(crate) last_stable_offset: i64,
-    /// The same, if every transaction whose marker damage may have destroyed counts as ended there: the exclusive end for a
-    /// committed reader that skips damage and leaves out undecided transactions.
+    /// The same, if every transaction whose marker damage may have destroyed counts as ended there: the
+    /// exclusive end for a committed reader that skips damage and leaves out undecided transactions.
     pub(crate) readable_end: i64,
     /// First and last offset of each aborted transaction, by producer, in order.
     aborted: HashMap<i64, Arc<Vec<(i64, i64)>>>,
-    /// The same for transactions whose marker damage may have destroyed: that marker may differ from the producer's next
-    /// one.
+    /// The same for transactions whose marker damage may have destroyed: that marker may differ from the
+    /// producer's next one.
     undecided: HashMap<i64, Vec<(i64, i64)>>,
     /// The first damage that may have destroyed a marker: file, position, offset and what is wrong.
     first_damage: Option<(std::path::PathBuf, u64, i64, Malformed)>,
@@ -74,7 +75,8 @@ impl OpenTransaction {
         Self { first, last: first, first_after_damage: None, damage_end: None, may_be_aborted: false }
     }
 
-    /// Whether all of its records were deleted: it holds nothing back. Kafka forgets it when it loads the log.
+    /// Whether all of its records were deleted: it holds nothing back. Kafka forgets it when it loads the
+    /// log.
     fn is_deleted(&self, log_start_offset: i64) -> bool {
         self.last < log_start_offset && self.damage_end.is_none()
     }
@@ -183,9 +185,9 @@ impl Transactions {
         }
     }
 
-    /// Processes one batch: it opens a transaction, belongs to an open one, ends it, or is not transactional. The batch is
-    /// verified: a flipped bit makes a marker look like any other batch, and its transaction would stay open and include
-    /// the next one.
+    /// Processes one batch: it opens a transaction, belongs to an open one, ends it, or is not transactional.
+    /// The batch is verified: a flipped bit makes a marker look like any other batch, and its transaction
+    /// would stay open and include the next one.
     fn take(
         &mut self,
         batch: &Batch,
@@ -224,8 +226,8 @@ impl Transactions {
         }
     }
 
-    /// A marker at `last` ends a transaction. The part of it before damage may have been ended by a destroyed marker, with
-    /// another outcome.
+    /// A marker at `last` ends a transaction. The part of it before damage may have been ended by a destroyed
+    /// marker, with another outcome.
     fn close(&mut self, producer_id: i64, open: OpenTransaction, kind: ControlType, last: i64) {
         let aborted_from = open.damage_end.unwrap_or(open.first);
         if kind == ControlType::Abort {
@@ -238,8 +240,8 @@ impl Transactions {
         }
     }
 
-    /// After damage: if the transaction index has an abort marker inside it, that transaction is closed. A missing or
-    /// damaged index excludes nothing: transactions that are still open may have been aborted.
+    /// After damage: if the transaction index has an abort marker inside it, that transaction is closed. A
+    /// missing or damaged index excludes nothing: transactions that are still open may have been aborted.
     fn close_from_index(&mut self, segment: &Segment, span: DamagedSpan, open: &mut OpenTransactions) {
         let end = span.end_offset.unwrap_or(segment.upper());
         let index = segment.or_warn(segment.transaction_index());
@@ -262,8 +264,8 @@ impl Transactions {
         }
     }
 
-    /// The transactions of a split, which ends below every open transaction. Sorted here, because callers may construct a
-    /// split themselves.
+    /// The transactions of a split, which ends below every open transaction. Sorted here, because callers may
+    /// construct a split themselves.
     pub(super) fn of_split(aborted: &[AbortedRange]) -> Self {
         let mut transactions =
             Self { last_stable_offset: i64::MAX, readable_end: i64::MAX, ..Self::default() };
@@ -274,8 +276,8 @@ impl Transactions {
         transactions
     }
 
-    /// The aborted transactions that overlap a range of offsets, in order; `None` if damage leaves one undecided, or if
-    /// there are more than `max`.
+    /// The aborted transactions that overlap a range of offsets, in order; `None` if damage leaves one
+    /// undecided, or if there are more than `max`.
     pub(crate) fn aborted_in(&self, offsets: Range<i64>, max: usize) -> Option<Vec<AbortedRange>> {
         if self.first_damage.is_some() || !self.undecided.is_empty() {
             return None;
@@ -321,8 +323,8 @@ impl Transactions {
     }
 }
 
-/// The type of the (first) control record of a batch; `None` if compaction removed it, or if it does not end a
-/// transaction.
+/// The type of the (first) control record of a batch; `None` if compaction removed it, or if it does not end
+/// a transaction.
 pub(crate) fn marker(
     header: crate::record::BatchHeader,
     bytes: &[u8],

@@ -70,7 +70,8 @@ impl Aggregate {
             Self::Count => true,
             // compaction keeps the offsets of a batch when it removes its first or last record
             Self::MinOffset | Self::MaxOffset => !header.is_sparse(),
-            // a read of the records reports a time that microseconds cannot hold. Below 0, the header may have −1 for smaller times
+            // a read of the records reports a time that microseconds cannot hold. Below 0, the header may
+            // have −1 for smaller times
             Self::MaxTimestamp => header.magic == 2 && (0..=i64::MAX / 1000).contains(&header.max_timestamp),
             // a header has the largest timestamp, and the first, which need not be the smallest
             Self::MinTimestamp => {
@@ -268,7 +269,8 @@ impl TaskReader {
         Ok(AfterHeaders { ranges: rest, lost_gap })
     }
 
-    /// Adds the records of a piece, and returns [`Progress::unexplained_gap`](crate::log::Progress::unexplained_gap). Their times are
+    /// Adds the records of a piece, and returns
+    /// [`Progress::unexplained_gap`](crate::log::Progress::unexplained_gap). Their times are
     /// read only where they are needed: microseconds cannot hold every time.
     fn aggregate_records(
         &mut self,

@@ -1,5 +1,5 @@
-//! Resolution of the options to ranges of offsets, from the current logs. Names, sizes and indexes are read; no record is, and batch
-//! headers only to find committed offsets.
+//! Resolution of the options to ranges of offsets, from the current logs. Names, sizes and indexes are read;
+//! no record is, and batch headers only to find committed offsets.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,8 @@ pub(crate) fn check_start(options: &SourceOptions) -> Result<()> {
     }
 }
 
-/// Refuses offsets for partitions that are not read; with `is_whole` also if a partition that is read has none.
+/// Refuses offsets for partitions that are not read; with `is_whole` also if a partition that is read has
+/// none.
 ///
 /// With `failOnDataLoss=false`, offsets for a missing partition are ignored.
 pub(crate) fn check_names(
@@ -69,8 +70,8 @@ impl Context {
     /// The range to read of a partition, from the options and the current log.
     ///
     /// # Errors
-    /// [`Code::OffsetOutOfRange`] for an offset outside the log (with `failOnDataLoss=false` it is clipped, with a warning);
-    /// [`Code::TimeNotFound`]; the errors of opening a log.
+    /// [`Code::OffsetOutOfRange`] for an offset outside the log (with `failOnDataLoss=false` it is clipped,
+    /// with a warning); [`Code::TimeNotFound`]; the errors of opening a log.
     pub(crate) fn bounds_of(
         &mut self,
         directory: &PartitionDirectory,
@@ -83,8 +84,8 @@ impl Context {
         Ok(Bounds { directory: directory.clone(), start_offset, end_offset, continues: false })
     }
 
-    /// The start by the options: by the common time, by the partition's time, or by its offset. `default`: [`EARLIEST`] or
-    /// [`LATEST`].
+    /// The start by the options: by the common time, by the partition's time, or by its offset. `default`:
+    /// [`EARLIEST`] or [`LATEST`].
     pub(crate) fn starting_offset(
         &mut self,
         log: &Log,
@@ -177,7 +178,8 @@ pub(crate) fn end_of(log: &Log, directory: &PartitionDirectory, options: &Source
         (IsolationLevel::ReadUncommitted, _) => log.log_end_offset(),
         (IsolationLevel::ReadCommitted, Mode::FailFast) => log.last_stable_offset(),
         (IsolationLevel::ReadCommitted, _) => {
-            // damage may hide the end of a transaction: a plan has the last stable offset of a scan that skips damage
+            // damage may hide the end of a transaction: a plan has the last stable offset of a scan that
+            // skips damage
             let committed = ScanOptions {
                 isolation_level: IsolationLevel::ReadCommitted,
                 on_damage: OnDamage::Skip,

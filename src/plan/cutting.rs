@@ -17,7 +17,8 @@ const MIN_BYTES: u64 = 16 << 20;
 const OPENING_BYTES: u64 = 1 << 20;
 /// The tolerance for cuts at batch boundaries.
 const BATCH_BYTES: u64 = 256 << 10;
-/// If a piece has more offsets than this multiple of the maximum of a part, its offsets are treated as sparse.
+/// If a piece has more offsets than this multiple of the maximum of a part, its offsets are treated as
+/// sparse.
 const DENSE: u64 = 1000;
 
 /// A plan in progress.
@@ -44,13 +45,14 @@ impl<'a> Cutting<'a> {
         Ok(())
     }
 
-    /// Cuts the ranges into tasks of similar size, the largest first. There is at least one, which may have no piece: engines do
-    /// not accept an empty plan.
+    /// Cuts the ranges into tasks of similar size, the largest first. There is at least one, which may have
+    /// no piece: engines do not accept an empty plan.
     ///
-    /// A piece is cut at batch boundaries and has at most `maxPartitionBytes` (or one batch); small pieces share a task.
-    /// `minPartitions` makes the pieces smaller, so that there are at least that many (if there are enough records, and not always
-    /// if compaction has removed some of them), and `maxRecordsPerPartition` limits their offsets. Both cut inside a batch if
-    /// necessary, which two tasks then read.
+    /// A piece is cut at batch boundaries and has at most `maxPartitionBytes` (or one batch); small pieces
+    /// share a task. `minPartitions` makes the pieces smaller, so that there are at least that many (if
+    /// there are enough records, and not always if compaction has removed some of them), and
+    /// `maxRecordsPerPartition` limits their offsets. Both cut inside a batch if necessary, which two
+    /// tasks then read.
     pub(crate) fn finish(self, context: &Context) -> Result<Vec<Task>> {
         let Self { options, coarse, .. } = self;
         if options.table == Table::Segments {
@@ -80,7 +82,8 @@ impl<'a> Cutting<'a> {
 }
 
 impl SourceOptions {
-    /// The maximum number of offsets of a piece: `maxRecordsPerPartition`, and less if there are fewer pieces than `minPartitions`.
+    /// The maximum number of offsets of a piece: `maxRecordsPerPartition`, and less if there are fewer pieces
+    /// than `minPartitions`.
     fn max_offsets(&self, pieces: &[Piece]) -> Option<u64> {
         let few = self.min_partitions.filter(|min_partitions| (pieces.len() as u64) < *min_partitions);
         let offsets = pieces.iter().map(offsets_of).fold(0, u64::saturating_add);
@@ -142,9 +145,11 @@ impl Context {
         }
     }
 
-    /// Cuts a piece until no part has more than `max_offsets` offsets, at batch boundaries as long as there are any.
+    /// Cuts a piece until no part has more than `max_offsets` offsets, at batch boundaries as long as there
+    /// are any.
     ///
-    /// Offsets may be sparse: a log with few records can span billions of offsets. A sparse piece is halved by size.
+    /// Offsets may be sparse: a log with few records can span billions of offsets. A sparse piece is halved
+    /// by size.
     fn by_records(
         &self,
         piece: Piece,

@@ -11,7 +11,8 @@ use crate::error::Error;
 use crate::fs::names::{INTERNAL_TOPICS, SegmentFileName};
 use crate::log::LogOptions;
 
-/// A partition directory: its absolute path, and the topic and partition in its name, if that is `topic-partition`.
+/// A partition directory: its absolute path, and the topic and partition in its name, if that is
+/// `topic-partition`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartitionDirectory {
     /// The topic in the name.
@@ -53,13 +54,13 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
 
 /// The partitions that the options select, in order of topic and partition.
 ///
-/// A partition that Kafka has just created has no segment yet, and is skipped. What is skipped because of `failOnDataLoss=false` is
-/// a warning.
+/// A partition that Kafka has just created has no segment yet, and is skipped. What is skipped because of
+/// `failOnDataLoss=false` is a warning.
 ///
 /// # Errors
-/// [`Code::NotFound`] for a path that does not exist, and (with `failOnDataLoss`) for a path without a partition and for a missing
-/// topic or partition; [`Code::SegmentGone`] (with `failOnDataLoss`) for a partition that lost its segments; [`Code::BadOption`] for
-/// a partition under two of the paths.
+/// [`Code::NotFound`] for a path that does not exist, and (with `failOnDataLoss`) for a path without a
+/// partition and for a missing topic or partition; [`Code::SegmentGone`] (with `failOnDataLoss`) for a
+/// partition that lost its segments; [`Code::BadOption`] for a partition under two of the paths.
 pub(crate) fn find_partitions(
     options: &SourceOptions,
     warnings: &mut Vec<Warning>,
@@ -186,7 +187,8 @@ impl Search<'_> {
         Ok(read)
     }
 
-    /// Whether a partition of a data directory has segments. A partition that Kafka has just created has none yet.
+    /// Whether a partition of a data directory has segments. A partition that Kafka has just created has none
+    /// yet.
     fn should_read(&mut self, directory: &PartitionDirectory, data: &LogDir) -> Result<bool> {
         let path = &directory.path;
         match has_segments(path) {
@@ -206,8 +208,8 @@ impl Search<'_> {
         }
     }
 
-    /// A partition without a segment was just created, or deleted since it was listed. A directory without the name of a partition
-    /// must have one.
+    /// A partition without a segment was just created, or deleted since it was listed. A directory without
+    /// the name of a partition must have one.
     fn is_new(&mut self, directory: &PartitionDirectory) -> Result<bool> {
         if directory.topic.is_some() || !directory.path.is_dir() {
             return Ok(false);
@@ -224,7 +226,8 @@ impl Search<'_> {
     }
 }
 
-/// The paths that match a pattern, by the rules of a shell: a wildcard matches no separator and no leading dot. Sorted.
+/// The paths that match a pattern, by the rules of a shell: a wildcard matches no separator and no leading
+/// dot. Sorted.
 fn matches(pattern: &Path) -> Vec<PathBuf> {
     let options = glob::MatchOptions {
         case_sensitive: true,

@@ -1,6 +1,8 @@
-//! Errors of plans: a code, the log where it happened, and a sentence. Engines pass only their text from a task to the driver.
+//! Errors of plans: a code, the log where it happened, and a sentence. Engines pass only their text from a
+//! task to the driver.
 //!
-//! The text of an error is one line: a sentence, and a JSON object with the code and the place, which programs read:
+//! The text of an error is one line: a sentence, and a JSON object with the code and the place, which
+//! programs read:
 //!
 //! ```text
 //! [CORDWOOD_CORRUPT_BATCH] orders-3 segment 400 position 61: bad checksum | cordwood: {"code":…,"topic":…}

@@ -95,8 +95,8 @@ impl Filter {
         filters.as_array().ok_or_else(wrong)?.iter().map(|filter| read(filter).ok_or_else(wrong)).collect()
     }
 
-    /// What these filters leave of the ranges of a query. It may be more than the rows for which all of them hold: see
-    /// [`Filter::are_exact`].
+    /// What these filters leave of the ranges of a query. It may be more than the rows for which all of them
+    /// hold: see [`Filter::are_exact`].
     pub(crate) fn restriction(filters: &[Self], options: &SourceOptions) -> Restriction {
         let mut restriction = Restriction::default();
         let (mut start_time, mut end_time) = (None, None);
@@ -110,7 +110,8 @@ impl Filter {
                 _ if options.table != Table::Records => {}
                 FilterColumn::Offset => {
                     let (low, high) = filter.range(1);
-                    // a range does not report damage that may begin before it, and a row for damage has the offset where it begins
+                    // a range does not report damage that may begin before it, and a row for damage has the
+                    // offset where it begins
                     let before = i64::from(options.mode == Mode::Permissive);
                     let low = low.map(|low| low.saturating_sub(before));
                     restriction.start_offset = restriction.start_offset.max(low);
@@ -123,7 +124,8 @@ impl Filter {
                 }
             }
         }
-        // A range of times has no record without a time, which is at -1 ms for the engine. And a range without a start prunes nothing.
+        // A range of times has no record without a time, which is at -1 ms for the engine. And a range
+        // without a start prunes nothing.
         if let Some(start) = start_time.filter(|start| *start >= 0) {
             restriction.start_time = Some(start);
             restriction.end_time = end_time.map(|end| end.max(start));
@@ -131,7 +133,8 @@ impl Filter {
         restriction
     }
 
-    /// For each filter, whether the rows of a query are those for which it holds, so that the engine need not evaluate it again.
+    /// For each filter, whether the rows of a query are those for which it holds, so that the engine need not
+    /// evaluate it again.
     pub(crate) fn are_exact(filters: &[Self], options: &SourceOptions) -> Vec<bool> {
         let has_times = Self::restriction(filters, options).start_time.is_some();
         let is_exact = |filter: &Self| match filter.column {
@@ -178,8 +181,8 @@ impl Filter {
         }
     }
 
-    /// The half-open range of numbers that can fulfil the filter, each of which the engine has `unit` times as large; `None`: no
-    /// limit.
+    /// The half-open range of numbers that can fulfil the filter, each of which the engine has `unit` times
+    /// as large; `None`: no limit.
     fn range(&self, unit: i64) -> (Option<i64>, Option<i64>) {
         // the smallest number whose multiple is at or above, or above, a value
         let at_or_above = |value: i64| value.div_euclid(unit) + i64::from(value.rem_euclid(unit) > 0);

@@ -1,9 +1,10 @@
 //! Gaps in offsets between two segments, or within one: lost data, unless the log is compacted.
 //!
-//! In a Kafka log that is not compacted, a batch begins where the previous one ended. Whether it is compacted is decided, in this
-//! order, by:
+//! In a Kafka log that is not compacted, a batch begins where the previous one ended. Whether it is compacted
+//! is decided, in this order, by:
 //!
-//! 1. the option `cleanupPolicy`, `delete` or `compact` (also `compact,delete`): Kafka's `cleanup.policy` of the topic;
+//! 1. the option `cleanupPolicy`, `delete` or `compact` (also `compact,delete`): Kafka's `cleanup.policy` of
+//!    the topic;
 //! 2. the metadata of the data directory, and what the files show: [`Log::is_compacted`].
 //!
 //! Otherwise the log is treated as not compacted: an error that names the option is better than missing rows.

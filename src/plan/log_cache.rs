@@ -66,14 +66,16 @@ impl LogCache {
     /// Of each log, so that all of them together stay below the usual limit of 1,024 open files.
     const MAX_OPEN_FILES: usize = 12;
 
-    /// An empty cache. Logs are opened with these options, except for `max_open_files` and what [`LogAccess`] decides.
+    /// An empty cache. Logs are opened with these options, except for `max_open_files` and what [`LogAccess`]
+    /// decides.
     pub fn new(options: LogOptions) -> Self {
         let options = LogOptions { max_open_files: Self::MAX_OPEN_FILES, ..options };
         Self { options, of_process: ArcSwap::from_pointee(OfProcess::new()), opened: AtomicU64::new(0) }
     }
 
-    /// The current log of a partition directory; one per path and access is open. With `refresh` it is the log as it is now;
-    /// without, a log that is open is returned as it is, for further calls within the same plan or task.
+    /// The current log of a partition directory; one per path and access is open. With `refresh` it is the
+    /// log as it is now; without, a log that is open is returned as it is, for further calls within the
+    /// same plan or task.
     ///
     /// *Cost*: of a refresh, about 20 ms with 5,000 segments.
     ///

@@ -1,5 +1,6 @@
-//! Plans of queries over many logs, for engines such as Spark: options as texts become a checked query, the query becomes tasks,
-//! and a task, on any machine, becomes record batches. [`Stream`] does the same for micro-batches.
+//! Plans of queries over many logs, for engines such as Spark: options as texts become a checked query, the
+//! query becomes tasks, and a task, on any machine, becomes record batches. [`Stream`] does the same for
+//! micro-batches.
 //!
 //! ```text
 //! texts ─▶ SourceOptions ─▶ Query ─▶ Context::plan ─▶ Task ─▶ bytes ─▶ Task ─▶ TaskReader ─▶ TaskBatch

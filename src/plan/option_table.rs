@@ -24,7 +24,8 @@ pub(super) struct OptionEntry {
     pub(super) write: fn(&SourceOptions) -> Option<String>,
 }
 
-/// An entry whose value is read by `$read` (a function of name and text) into a field, and written by `$write`.
+/// An entry whose value is read by `$read` (a function of name and text) into a field, and written by
+/// `$write`.
 macro_rules! entry {
     ($name:literal, $field:ident, $read:expr, $write:expr) => {
         entry!($name, None, $field, $read, $write)
@@ -161,7 +162,8 @@ impl Mode {
     }
 }
 
-/// Options that Spark's Kafka source passes to its consumer or uses for it. Without a broker they have no effect.
+/// Options that Spark's Kafka source passes to its consumer or uses for it. Without a broker they have no
+/// effect.
 const BROKER_ONLY: [&str; 4] =
     ["groupIdPrefix", "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs"];
 
@@ -172,9 +174,11 @@ pub(super) fn is_broker_option(name: &str) -> bool {
         || ["kafka.", "kafkaconsumer.", "fetchoffset."].iter().any(|start| name.starts_with(start))
 }
 
-/// Fails for an option of the source that is misspelt or has the prefix `kafka.`: it would silently have no effect.
+/// Fails for an option of the source that is misspelt or has the prefix `kafka.`: it would silently have no
+/// effect.
 pub(super) fn check_broker_option(name: &str, text: &str) -> Result<()> {
-    // One edit is allowed for four letters. max.partition.fetch.bytes, a name of Kafka's clients, has 8 edits in 25 letters.
+    // One edit is allowed for four letters. max.partition.fetch.bytes, a name of Kafka's clients, has 8 edits
+    // in 25 letters.
     const LETTERS: usize = 4;
     let lower = name.to_lowercase();
     let unprefixed = lower.strip_prefix("kafka.").unwrap_or(&lower);

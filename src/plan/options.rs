@@ -1,7 +1,7 @@
 //! The options of a source: those of Spark's Kafka source, and cordwood's own.
 //!
-//! Options that Spark's Kafka source has keep their names, meanings and defaults. Engines pass options as texts; names are
-//! case-insensitive. The table of all of them is in [`option_table`](super::option_table).
+//! Options that Spark's Kafka source has keep their names, meanings and defaults. Engines pass options as
+//! texts; names are case-insensitive. The table of all of them is in [`option_table`](super::option_table).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +69,8 @@ pub struct SourceOptions {
     pub subscribe: Option<Vec<String>>,
     /// Topics whose name contains a match of this regular expression, except internal ones.
     pub subscribe_pattern: Option<TopicPattern>,
-    /// Whether internal topics are excluded unless named. `None`: with `subscribe_pattern`, as in Spark's source.
+    /// Whether internal topics are excluded unless named. `None`: with `subscribe_pattern`, as in Spark's
+    /// source.
     pub exclude_internal_topics: Option<bool>,
     /// These partitions.
     pub assign: Option<BTreeSet<PartitionKey>>,
@@ -109,8 +110,8 @@ pub struct SourceOptions {
     pub include_headers: bool,
     /// Which records of transactions are returned.
     pub isolation_level: IsolationLevel,
-    /// Whether the topics are compacted, so that compaction may have left gaps between segments. `None`: the files decide
-    /// ([`Log::is_compacted`](crate::log::Log::is_compacted)).
+    /// Whether the topics are compacted, so that compaction may have left gaps between segments. `None`: the
+    /// files decide ([`Log::is_compacted`](crate::log::Log::is_compacted)).
     pub is_compacted: Option<bool>,
     /// What to do with damage.
     pub mode: Mode,
@@ -118,11 +119,13 @@ pub struct SourceOptions {
     pub max_batch_rows: u64,
     /// The approximate maximum size of a record batch, bytes.
     pub max_batch_bytes: u64,
-    /// The largest batch of a log that is read, bytes, as stored and decompressed. A larger one is an error, and never left out.
+    /// The largest batch of a log that is read, bytes, as stored and decompressed. A larger one is an error,
+    /// and never left out.
     pub max_log_batch_bytes: u64,
     /// Whether the checksums of the batches whose records are returned are verified.
     pub check_crc: bool,
-    /// Which files are mapped. `pread` by default: if a mapped file is shortened, the process is killed by a signal.
+    /// Which files are mapped. `pread` by default: if a mapped file is shortened, the process is killed by a
+    /// signal.
     pub io: Io,
 }
 
@@ -167,9 +170,10 @@ impl SourceOptions {
     /// Checks options. Options that only a broker needs are accepted, with a warning.
     ///
     /// # Errors
-    /// [`Code::BadOption`](super::Code::BadOption) for an unknown option, with the nearest name, or all names if none is similar; for
-    /// a misspelt option of the source after the prefix `kafka.`, where the settings of a consumer are accepted without effect; for a
-    /// value that is not allowed; and for options that contradict each other.
+    /// [`Code::BadOption`](super::Code::BadOption) for an unknown option, with the nearest name, or all names
+    /// if none is similar; for a misspelt option of the source after the prefix `kafka.`, where the
+    /// settings of a consumer are accepted without effect; for a value that is not allowed; and for
+    /// options that contradict each other.
     pub fn from_texts<'a>(
         texts: impl IntoIterator<Item = (&'a str, &'a str)>,
         warnings: &mut Vec<Warning>,
@@ -210,7 +214,8 @@ impl SourceOptions {
         Ok(options)
     }
 
-    /// The options as texts, from which [`SourceOptions::from_texts`] returns the same; those with their default values are left out.
+    /// The options as texts, from which [`SourceOptions::from_texts`] returns the same; those with their
+    /// default values are left out.
     pub fn to_texts(&self) -> BTreeMap<&'static str, String> {
         let default = Self::default();
         let primary = TABLE.iter().filter(|entry| entry.same_as.is_none() && entry.name != "path");
@@ -222,7 +227,8 @@ impl SourceOptions {
             .collect()
     }
 
-    /// The names of the given options that have an effect in a stream only. Spark's Kafka source ignores the same ones.
+    /// The names of the given options that have an effect in a stream only. Spark's Kafka source ignores the
+    /// same ones.
     pub(crate) fn only_for_streams(&self) -> Vec<&'static str> {
         let names = ["maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"];
         let texts = self.to_texts();
@@ -266,7 +272,8 @@ impl SourceOptions {
             let expected = "at most one of subscribe, subscribePattern and assign";
             return Err(PlanError::option(&named.join(" and "), expected, named.len()));
         }
-        // both may be given, as in Spark's Kafka source: the minimum decides when a micro-batch begins, the maximum where it ends
+        // both may be given, as in Spark's Kafka source: the minimum decides when a micro-batch begins, the
+        // maximum where it ends
         if let (Some(least), Some(most)) = (self.min_offsets_per_trigger, self.max_offsets_per_trigger)
             && least > most
         {

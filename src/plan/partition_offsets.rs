@@ -73,7 +73,8 @@ fn read_by_partition(
     if found.is_empty() { Err(wrong()) } else { Ok(found) }
 }
 
-/// A partition as the name of a member. It has one spelling: of two offsets for one partition neither may be ignored.
+/// A partition as the name of a member. It has one spelling: of two offsets for one partition neither may be
+/// ignored.
 pub(crate) fn read_partition(name: &str) -> Option<i32> {
     name.parse::<i32>().ok().filter(|partition| *partition >= 0 && partition.to_string() == name)
 }
@@ -93,7 +94,8 @@ pub(crate) fn write_times(times: &Offsets) -> String {
     }))
 }
 
-/// JSON values by topic and partition as nested objects, in the order of the values, which is that of their keys.
+/// JSON values by topic and partition as nested objects, in the order of the values, which is that of their
+/// keys.
 pub(crate) fn nested<'a>(values: impl IntoIterator<Item = (&'a PartitionKey, String)>) -> String {
     let mut text = String::from("{");
     let mut last = None;

@@ -29,8 +29,8 @@ impl Piece {
         Self { directory, split, is_first: !continues }
     }
 
-    /// The piece narrowed to a range of its offsets, with the segments of that range as they were planned. `aborted`: the
-    /// transactions of the range; by default all of the piece.
+    /// The piece narrowed to a range of its offsets, with the segments of that range as they were planned.
+    /// `aborted`: the transactions of the range; by default all of the piece.
     pub(crate) fn narrowed(
         &self,
         range: std::ops::Range<i64>,

@@ -1,13 +1,15 @@
 //! The position of a stream in a partition, with fields that detect whether the log was replaced.
 //!
-//! A position is stored in the offsets of a stream as `{"offset":1500,"topicId":"…","leaderEpoch":4,"crc":123}`: the next offset to
-//! read, the topic id, and leader epoch and checksum of the batch of the previous offset. A follower in Kafka compares topic id and
-//! leader epoch with those of its leader. The checksum detects what these do not: a log that was truncated and rewritten in the same
-//! epoch. Compaction changes it, too, but only of batches in which it leaves out records or sets a delete horizon.
+//! A position is stored in the offsets of a stream as
+//! `{"offset":1500,"topicId":"…","leaderEpoch":4,"crc":123}`: the next offset to read, the topic id, and
+//! leader epoch and checksum of the batch of the previous offset. A follower in Kafka compares topic id and
+//! leader epoch with those of its leader. The checksum detects what these do not: a log that was truncated
+//! and rewritten in the same epoch. Compaction changes it, too, but only of batches in which it leaves out
+//! records or sets a delete horizon.
 //!
-//! Unknown fields are not compared: the topic id if there is no `partition.metadata`, the leader epoch in the formats v0 and v1, and
-//! both epoch and checksum if the batch was removed, by retention or compaction. A plain number, as in the offsets of Spark's Kafka
-//! source, is an offset without these fields.
+//! Unknown fields are not compared: the topic id if there is no `partition.metadata`, the leader epoch in the
+//! formats v0 and v1, and both epoch and checksum if the batch was removed, by retention or compaction. A
+//! plain number, as in the offsets of Spark's Kafka source, is an offset without these fields.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,8 +31,8 @@ pub struct Position {
     pub(crate) topic_id: Option<String>,
     pub(crate) leader_epoch: Option<i32>,
     pub(crate) crc: Option<u32>,
-    /// Whether compaction may have made the batch: an offset of it has no record, it has a delete horizon, or its format is v0 or v1.
-    /// Not stored.
+    /// Whether compaction may have made the batch: an offset of it has no record, it has a delete horizon,
+    /// or its format is v0 or v1. Not stored.
     pub(crate) may_be_rewritten: bool,
 }
 
@@ -93,8 +95,9 @@ impl Position {
         Ok(Self { offset, topic_id, leader_epoch, crc: before.map(|header| header.crc), may_be_rewritten })
     }
 
-    /// How the log differs from the one that the position was taken in; `None` if it is the same. `now`: the same offset in the
-    /// current log. `is_compacted` is called if only the checksum differs and compaction may have rewritten the batch.
+    /// How the log differs from the one that the position was taken in; `None` if it is the same. `now`: the
+    /// same offset in the current log. `is_compacted` is called if only the checksum differs and
+    /// compaction may have rewritten the batch.
     pub fn mismatch(
         &self,
         now: &Self,

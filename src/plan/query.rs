@@ -45,7 +45,8 @@ pub struct Estimate {
 }
 
 impl Query {
-    /// A query of all rows, with the columns of a schema (the JSON of Spark's `StructType`); `None`: the columns of the options.
+    /// A query of all rows, with the columns of a schema (the JSON of Spark's `StructType`); `None`: the
+    /// columns of the options.
     ///
     /// # Errors
     /// [`Code::BadOption`] for a schema that does not fit the options.
@@ -66,8 +67,8 @@ impl Query {
         })
     }
 
-    /// Reads a query from JSON: `options` (names and texts), `schema`, `columns`, `filters`, `limit`, `aggregates` and `isStream`; all
-    /// but the first may be missing or null.
+    /// Reads a query from JSON: `options` (names and texts), `schema`, `columns`, `filters`, `limit`,
+    /// `aggregates` and `isStream`; all but the first may be missing or null.
     ///
     /// # Errors
     /// [`Code::BadOption`].
@@ -101,12 +102,14 @@ impl Query {
         Ok(found)
     }
 
-    /// For each filter, whether the rows are those for which it holds, so that the engine need not evaluate it again.
+    /// For each filter, whether the rows are those for which it holds, so that the engine need not evaluate
+    /// it again.
     pub fn exact_filters(&self) -> Vec<bool> {
         Filter::are_exact(&self.filters, &self.options)
     }
 
-    /// Whether tasks compute the aggregates: damaged ranges are rows too with `mode=PERMISSIVE`, and only records are aggregated.
+    /// Whether tasks compute the aggregates: damaged ranges are rows too with `mode=PERMISSIVE`, and only
+    /// records are aggregated.
     pub fn can_aggregate(&self) -> bool {
         let is_known = |aggregates: &Vec<Aggregate>| !aggregates.contains(&Aggregate::Other);
         self.aggregates.as_ref().is_some_and(is_known)
@@ -175,8 +178,8 @@ impl Context {
     /// Plans a batch query from the current logs: the ranges of the partitions, in order, and the tasks.
     ///
     /// # Errors
-    /// [`Code::NotFound`], [`Code::BadOption`], [`Code::OffsetOutOfRange`], [`Code::TimeNotFound`], [`Code::SegmentGone`], and the errors of
-    /// opening a log.
+    /// [`Code::NotFound`], [`Code::BadOption`], [`Code::OffsetOutOfRange`], [`Code::TimeNotFound`],
+    /// [`Code::SegmentGone`], and the errors of opening a log.
     pub fn plan(&mut self, query: &Query) -> Result<(Vec<Bounds>, Vec<Task>)> {
         let Query { options, restriction, .. } = query;
         let ignored = options.only_for_streams();
@@ -227,8 +230,8 @@ impl Context {
         offsets_in_gaps(&log, offsets).map_err(|error| PlanError::of(error).in_log(&piece.directory))
     }
 
-    /// The ranges of a batch query without tasks. They end where the rows end: with `read_committed` at most the last stable
-    /// offset.
+    /// The ranges of a batch query without tasks. They end where the rows end: with `read_committed` at most
+    /// the last stable offset.
     ///
     /// # Errors
     /// As [`Context::plan`].

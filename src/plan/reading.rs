@@ -48,7 +48,8 @@ impl Reading {
         batch.map(|batch| task_batch(&batch, columns, &self.piece)).transpose()
     }
 
-    /// Adds a record batch to those that are returned: in parts, between the rows for damage that another piece reports.
+    /// Adds a record batch to those that are returned: in parts, between the rows for damage that another
+    /// piece reports.
     fn add(&mut self, batch: RecordBatch) -> Result<()> {
         let damage = batch.column_by_name("error").filter(|damage| damage.null_count() < batch.num_rows());
         let Some(damage) = damage else {
@@ -88,7 +89,8 @@ pub(super) fn task_batch(batch: &RecordBatch, columns: &[TableColumn], piece: &P
 
 /// Whether a piece reports a damaged range.
 ///
-/// The piece before reports a range that starts in it. A torn tail is the end of the data: a broker may be writing it.
+/// The piece before reports a range that starts in it. A torn tail is the end of the data: a broker may be
+/// writing it.
 pub(super) fn is_own(damage: &DamagedRange, piece: &Piece, log: &Log) -> Result<bool> {
     let start = piece.split.start_offset;
     if damage.is_tail() {

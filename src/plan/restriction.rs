@@ -6,7 +6,8 @@ use super::error::{PlanError, Result};
 use super::filter::Filter;
 use crate::log::{Log, RecordOffsetRange};
 
-/// What remains of each partition: half-open ranges of offsets and times, and a choice of partitions. The default is everything.
+/// What remains of each partition: half-open ranges of offsets and times, and a choice of partitions. The
+/// default is everything.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Restriction {
     /// The first offset, inclusive.
@@ -36,8 +37,8 @@ impl Restriction {
         }
     }
 
-    /// The part of a range of a log that has all records that remain; empty if none do. It may begin before them: see
-    /// [`Log::start_of_records`].
+    /// The part of a range of a log that has all records that remain; empty if none do. It may begin before
+    /// them: see [`Log::start_of_records`].
     ///
     /// # Errors
     /// Those of reading the log.

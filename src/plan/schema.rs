@@ -184,10 +184,11 @@ impl SourceOptions {
         })
     }
 
-    /// Checks a user's schema, as Spark's JSON, and returns its columns: every one is known, has the type of the table, and is
-    /// nullable.
+    /// Checks a user's schema, as Spark's JSON, and returns its columns: every one is known, has the type of
+    /// the table, and is nullable.
     ///
-    /// The columns may be a subset of the table's, in any order, as in the option `columns`. If both are given, they must be equal.
+    /// The columns may be a subset of the table's, in any order, as in the option `columns`. If both are
+    /// given, they must be equal.
     ///
     /// # Errors
     /// [`Code::BadOption`].
@@ -279,7 +280,8 @@ fn array(element: &Value) -> Value {
     json!({"type": "array", "elementType": element, "containsNull": true})
 }
 
-/// A type whose fields have no metadata, such as comments. Spark's SQL adds the default collation to the type of strings.
+/// A type whose fields have no metadata, such as comments. Spark's SQL adds the default collation to the type
+/// of strings.
 fn without_metadata(found: &Value) -> Value {
     match found {
         Value::Object(members) => members

@@ -1,4 +1,5 @@
-//! Record batches of the core in the names and types of a table's columns. Buffers are shared where the types allow it.
+//! Record batches of the core in the names and types of a table's columns. Buffers are shared where the types
+//! allow it.
 
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
 //! Streams over growing logs: offsets, micro-batches, and lost data.
 //!
-//! An offset of a stream contains for each partition the next offset to read, and fields of the batch before it
-//! ([`position`](super::position)), which detect a replaced log. Engines compare offsets as text, so topics and partitions are
-//! always in the same order.
+//! An offset of a stream contains for each partition the next offset to read, and fields of the batch before
+//! it ([`position`](super::position)), which detect a replaced log. Engines compare offsets as text, so
+//! topics and partitions are always in the same order.
 //!
-//! Spark records where a micro-batch ends, but not where the first one starts: if the first micro-batch of a query fails, Spark
-//! requests the start again, which may have changed. So the first micro-batch is empty, and ends at the start. A partition that
-//! appears later is treated in the same way. The deprecated `Trigger.Once` runs one micro-batch, so its first run reads nothing;
-//! `availableNow` continues.
+//! Spark records where a micro-batch ends, but not where the first one starts: if the first micro-batch of a
+//! query fails, Spark requests the start again, which may have changed. So the first micro-batch is empty,
+//! and ends at the start. A partition that appears later is treated in the same way. The deprecated
+//! `Trigger.Once` runs one micro-batch, so its first run reads nothing; `availableNow` continues.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
@@ -50,7 +50,8 @@ impl Stream {
     /// A stream of a query.
     ///
     /// # Errors
-    /// [`Code::BadOption`] for options that do not apply to a stream: an end, or a `table` other than `records`.
+    /// [`Code::BadOption`] for options that do not apply to a stream: an end, or a `table` other than
+    /// `records`.
     pub fn new(query: Query, context: Context) -> Result<Self> {
         if let Some(name) = query.options.ends().next() {
             let texts = query.options.to_texts();
@@ -111,8 +112,8 @@ impl Stream {
         Ok(initial)
     }
 
-    /// The end of the next micro-batch, at most `max_offsets` offsets after `start`; `start` if there is nothing, or not enough, to
-    /// read.
+    /// The end of the next micro-batch, at most `max_offsets` offsets after `start`; `start` if there is
+    /// nothing, or not enough, to read.
     ///
     /// # Errors
     /// [`Code::SegmentGone`] if the log was replaced or offsets are gone; as [`Context::plan`].
@@ -182,8 +183,9 @@ impl Stream {
         (!positions.is_empty()).then(|| write_positions(&positions))
     }
 
-    /// How far a query is behind the ends of the logs at the last trigger, after it has read up to `consumed`: the smallest, the
-    /// largest and the average number of offsets of a partition, with the names of Spark's Kafka source. Empty without an offset.
+    /// How far a query is behind the ends of the logs at the last trigger, after it has read up to
+    /// `consumed`: the smallest, the largest and the average number of offsets of a partition, with the
+    /// names of Spark's Kafka source. Empty without an offset.
     ///
     /// # Errors
     /// [`Code::BadOption`](super::Code::BadOption) for an offset that this version cannot read.
@@ -212,8 +214,8 @@ impl Stream {
     pub fn plan(&mut self, start: &str, end: &str) -> Result<Vec<Task>> {
         self.is_first = false;
         let (begin, stop) = (read_positions(start)?, read_positions(end)?);
-        // A new partition is only in `end`, which is its start. If the first micro-batch is repeated, its start may be above its
-        // end.
+        // A new partition is only in `end`, which is its start. If the first micro-batch is repeated, its
+        // start may be above its end.
         let ranges: Vec<_> = begin
             .iter()
             .filter_map(|(key, begin)| Some((key, begin, stop.get(key)?)))
@@ -349,7 +351,8 @@ fn compared(
     })
 }
 
-/// The part of `max_offsets` for a partition in proportion to its waiting offsets, at least one if it has some.
+/// The part of `max_offsets` for a partition in proportion to its waiting offsets, at least one if it has
+/// some.
 fn share_of(size: u64, total: u64, max_offsets: Option<u64>) -> u64 {
     let Some(most) = max_offsets.filter(|most| total > *most) else { return size };
     let share = u128::from(most) * u128::from(size) / u128::from(total.max(1));

@@ -31,7 +31,8 @@ pub(crate) const START_AGAIN: &str =
 pub struct TaskReader {
     context: Context,
     query: Query,
-    /// What is left: with `failOnDataLoss=false` a part for each segment, so that a missing one does not stop the others.
+    /// What is left: with `failOnDataLoss=false` a part for each segment, so that a missing one does not
+    /// stop the others.
     parts: VecDeque<Piece>,
     /// The directories that were read. Each is refreshed when it is read first.
     seen: HashSet<PathBuf>,
@@ -88,8 +89,9 @@ impl TaskReader {
     /// The next batch; `None` at the end.
     ///
     /// # Errors
-    /// [`PlanError`]; with [`Code::SegmentGone`] if the log differs from the plan, or has no segment for some of its offsets and is not
-    /// compacted (with `failOnDataLoss=false` this is a warning, and the rest is read). An error ends the task.
+    /// [`PlanError`]; with [`Code::SegmentGone`] if the log differs from the plan, or has no segment for some
+    /// of its offsets and is not compacted (with `failOnDataLoss=false` this is a warning, and the rest
+    /// is read). An error ends the task.
     pub fn next_batch(&mut self) -> Result<Option<TaskBatch>> {
         let next = match &self.query.aggregates {
             Some(_) => self.aggregate(),
@@ -252,7 +254,8 @@ impl TaskReader {
         Ok(())
     }
 
-    /// Reports gaps in the offsets, unless compaction may have removed them. `lost`: the first that the scan found within a segment.
+    /// Reports gaps in the offsets, unless compaction may have removed them. `lost`: the first that the scan
+    /// found within a segment.
     pub(super) fn check_gaps(&mut self, piece: &Piece, log: &Log, lost: Option<LostGap>) -> Result<()> {
         if let Some(gap) = lost.filter(|_| self.query.options.is_compacted != Some(true)) {
             let error = within_segment(&gap).in_log(&piece.directory);
@@ -285,7 +288,8 @@ impl TaskReader {
         Ok(())
     }
 
-    /// Warns of changes after the plan, and returns the piece from the log start on, without the planned segments.
+    /// Warns of changes after the plan, and returns the piece from the log start on, without the planned
+    /// segments.
     pub(super) fn remaining(&mut self, piece: Piece, log: &Log) -> Result<Piece> {
         match compare(&piece.split, log) {
             // compaction may have merged the segment into another one, which has its remaining records

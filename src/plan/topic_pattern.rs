@@ -1,7 +1,7 @@
 //! Regular expressions for topics, with the same matches as in Spark's Kafka source.
 //!
-//! Spark selects a topic if `java.util.regex` finds the pattern anywhere in its name (Scala's `findFirstIn`). Accepted are the
-//! patterns that have the same meaning there and here:
+//! Spark selects a topic if `java.util.regex` finds the pattern anywhere in its name (Scala's `findFirstIn`).
+//! Accepted are the patterns that have the same meaning there and here:
 //!
 //! ```text
 //! literals . ^ $ | (…) (?:…) (?=…) (?!…) (?<=…) (?<!…) (?>…) (?i:…), and (?i) at the start
@@ -10,9 +10,9 @@
 //! a backslash before an ASCII character that is neither letter nor digit
 //! ```
 //!
-//! Everything else is refused: `\p{Alpha}`, named groups, back-references, nested classes, characters outside ASCII, and so on.
-//! Topic names have only ASCII letters, digits, dots, dashes and underscores, so differences between the languages in line ends
-//! before `$` and `\Z` do not matter.
+//! Everything else is refused: `\p{Alpha}`, named groups, back-references, nested classes, characters outside
+//! ASCII, and so on. Topic names have only ASCII letters, digits, dots, dashes and underscores, so
+//! differences between the languages in line ends before `$` and `\Z` do not matter.
 
 use std::fmt;
 
@@ -22,7 +22,8 @@ use fancy_regex::{Regex, RegexBuilder};
 const MAX_STEPS: usize = 1_000_000;
 /// The maximum size of a compiled pattern, bytes.
 const MAX_COMPILED_BYTES: usize = 1 << 20;
-/// The maximum [`Size`] of a pattern. The compiler checks its limit late, and multiplies repetitions without a check.
+/// The maximum [`Size`] of a pattern. The compiler checks its limit late, and multiplies repetitions without
+/// a check.
 const MAX_SIZE: u64 = 100_000;
 /// The maximum depth of groups: the compiler recurs, and a thread of Java has a stack of 1 MiB.
 const MAX_DEPTH: usize = 30;
@@ -114,8 +115,8 @@ fn translated(text: &str) -> Result<String, String> {
     Ok(translated)
 }
 
-/// The approximate effort to compile a pattern: 1 for a letter, more for a class and for a group that is compiled on its own, all as
-/// often as they are repeated.
+/// The approximate effort to compile a pattern: 1 for a letter, more for a class and for a group that is
+/// compiled on its own, all as often as they are repeated.
 struct Size {
     /// Of the open groups so far, the outermost first. The first is the pattern itself.
     groups: Vec<u64>,
@@ -239,7 +240,8 @@ fn repetition(text: &str) -> Option<usize> {
     is_valid.then_some(end + 1)
 }
 
-/// The length of a character class at the start of a text. A dash is literal only at its ends, and `&&` is an intersection.
+/// The length of a character class at the start of a text. A dash is literal only at its ends, and `&&` is an
+/// intersection.
 fn class(text: &str) -> Option<usize> {
     let mut at = 1;
     let next = |at: usize| text.get(at..).and_then(|rest| rest.chars().next());

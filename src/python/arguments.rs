@@ -1,5 +1,6 @@
-//! Arguments from Python. The functions here convert them, rather than `PyO3`, so that an error has the argument's name, what is
-//! wanted and what was found: a `TypeError` for a wrong type, a `ConfigError` for a value that is not allowed.
+//! Arguments from Python. The functions here convert them, rather than `PyO3`, so that an error has the
+//! argument's name, what is wanted and what was found: a `TypeError` for a wrong type, a `ConfigError` for a
+//! value that is not allowed.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -73,7 +74,8 @@ pub(super) fn not_allowed(argument: impl Display + Copy, wanted: &str, given: &B
     error::to_python(given.py(), Error::config(argument.to_string(), wanted, shown(given)))
 }
 
-/// A value as an error shows it: its text, or its class if Python refuses to write it (an int with too many digits).
+/// A value as an error shows it: its text, or its class if Python refuses to write it (an int with too many
+/// digits).
 pub(super) fn shown(given: &Bound<'_, PyAny>) -> String {
     if let Ok(text) = given.cast::<PyString>() {
         return format!("{:?}", text.to_string_lossy());
@@ -105,7 +107,8 @@ pub(super) fn text(
     })
 }
 
-/// Whether a value is an integer of any class; `bool` does not count. An array of `NumPy` has `__index__` too, and raises a `TypeError`.
+/// Whether a value is an integer of any class; `bool` does not count. An array of `NumPy` has `__index__`
+/// too, and raises a `TypeError`.
 pub(super) fn is_whole(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     // the first test is for speed
     Ok(given.is_exact_instance_of::<PyInt>()
@@ -167,8 +170,9 @@ pub(super) fn seconds(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<f64>
     }
 }
 
-/// Milliseconds since the epoch, from an int, an aware datetime or a text. A fraction of a millisecond is rounded up: records have
-/// whole milliseconds, so a bound selects the same records. An int that is only plausible in another unit is an error that names it.
+/// Milliseconds since the epoch, from an int, an aware datetime or a text. A fraction of a millisecond is
+/// rounded up: records have whole milliseconds, so a bound selects the same records. An int that is only
+/// plausible in another unit is an error that names it.
 pub(super) fn time(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<i64> {
     time_in_zone(argument, given, None)
 }
@@ -199,7 +203,8 @@ pub(super) fn optional_time<'py>(
     optional(argument, given, |argument, given| time_in_zone(argument, given, zone.as_ref()))
 }
 
-/// A time that a file or the data of the library has, such as that of an index entry or of a split: any number of ms is one.
+/// A time that a file or the data of the library has, such as that of an index entry or of a split: any
+/// number of ms is one.
 pub(super) fn milliseconds(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<i64> {
     if is_whole(given)? { whole(argument, MILLISECONDS, given) } else { time(argument, given) }
 }
@@ -304,8 +309,8 @@ pub(super) fn partition_numbers(argument: &'static str, given: &Bound<'_, PyAny>
         .collect()
 }
 
-/// The time of a record: as [`time`], but a fraction of a millisecond is left out, also before the epoch, so that no record moves to a
-/// later second or day.
+/// The time of a record: as [`time`], but a fraction of a millisecond is left out, also before the epoch, so
+/// that no record moves to a later second or day.
 pub(super) fn time_of_record(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<i64> {
     let py = given.py();
     let rounded_up = time(argument, given)?;

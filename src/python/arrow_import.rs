@@ -24,8 +24,9 @@ pub(super) fn stream(given: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamRead
         return Err(no_stream());
     }
     #[expect(unsafe_code, reason = "moving a C stream out of its capsule; S5 of SAFETY.md")]
-    // SAFETY: S5: a capsule of this name holds an initialised `ArrowArrayStream`, or a released one, by the Arrow PyCapsule
-    // interface; it is alive, and no Python code runs while the stream is moved out, which leaves a released stream in it.
+    // SAFETY: S5: a capsule of this name holds an initialised `ArrowArrayStream`, or a released one, by the
+    // Arrow PyCapsule interface; it is alive, and no Python code runs while the stream is moved out,
+    // which leaves a released stream in it.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
     RecordBatchStreamReader::try_new(stream).map_err(|wrong| error::to_python(given.py(), unreadable(&wrong)))
 }

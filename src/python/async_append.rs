@@ -54,8 +54,8 @@ impl PyUnflushed {
     }
 }
 
-/// The coroutine that ends when an append is acknowledged, or raises its error. An exception that is no `Exception`, such as
-/// `KeyboardInterrupt`, is raised at once.
+/// The coroutine that ends when an append is acknowledged, or raises its error. An exception that is no
+/// `Exception`, such as `KeyboardInterrupt`, is raised at once.
 pub(super) fn awaitable(py: Python<'_>, append: PyResult<Unflushed>) -> PyResult<Bound<'_, PyAny>> {
     let module = py.import("cordwood.async_appends")?;
     match append {

@@ -1,6 +1,6 @@
 //! Generates the documentation of the Python module from its stub, the only place where it is written:
-//! `python/cordwood/_core.pyi` and the files of `_stubs`, from which it imports. `stub_doc!(Log.scan)` is the docstring of
-//! `Log.scan` in one of these files, and `stub_doc!(module)` that of `_core.pyi`.
+//! `python/cordwood/_core.pyi` and the files of `_stubs`, from which it imports. `stub_doc!(Log.scan)` is the
+//! docstring of `Log.scan` in one of these files, and `stub_doc!(module)` that of `_core.pyi`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -46,8 +46,9 @@ fn stub_files() -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The docstrings of a file formatted by `ruff format`, by name: `module`, `Class`, `Class.method` or `function`. A
-/// docstring begins on a line after its `class` or `def`. Of the files' own docstrings, only that of the stub is returned.
+/// The docstrings of a file formatted by `ruff format`, by name: `module`, `Class`, `Class.method` or
+/// `function`. A docstring begins on a line after its `class` or `def`. Of the files' own docstrings, only
+/// that of the stub is returned.
 fn docstrings(file: &Path, stub: &str) -> Result<Vec<(String, String)>, String> {
     let file_name = file.display();
     let mut found = Vec::new();

@@ -1,5 +1,5 @@
-//! A lock that knows its thread. A handler of a signal runs inside a call of the core, in the same thread: a call that it makes must not
-//! wait for the lock of the call that it interrupts.
+//! A lock that knows its thread. A handler of a signal runs inside a call of the core, in the same thread: a
+//! call that it makes must not wait for the lock of the call that it interrupts.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,7 +46,8 @@ impl<T> CallLock<T> {
         Self { value: Mutex::new(value), thread: AtomicUsize::new(0), call: Mutex::default() }
     }
 
-    /// Waits for the lock. The caller has made sure that this thread does not hold it: [`CallLock::call_of_this_thread`].
+    /// Waits for the lock. The caller has made sure that this thread does not hold it:
+    /// [`CallLock::call_of_this_thread`].
     pub(super) fn lock(&self, call: Call) -> CallGuard<'_, T> {
         let value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
         *self.call.lock().unwrap_or_else(PoisonError::into_inner) = call;

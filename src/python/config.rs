@@ -29,8 +29,9 @@ pub(super) struct TopicConfig {
 }
 
 impl TopicConfig {
-    /// The settings of an object with `to_properties()`; what it does not state, and everything for `None`, is taken from the topic's
-    /// settings in the metadata of the data directory that contains the partition, or is Kafka's default.
+    /// The settings of an object with `to_properties()`; what it does not state, and everything for `None`,
+    /// is taken from the topic's settings in the metadata of the data directory that contains the
+    /// partition, or is Kafka's default.
     pub(super) fn of(py: Python<'_>, given: Option<&Bound<'_, PyAny>>, partition: &Path) -> PyResult<Self> {
         let given = given.map(config_of).transpose()?.unwrap_or_default();
         let mut damage = None;

@@ -24,8 +24,8 @@ const STEP_BYTES: u64 = 16 << 20;
 
 const GROUPS: &str = "a list of \"partition\", \"topic\", \"minute\", \"hour\", \"day\" or \"key\", with one period of time at most";
 
-/// The number of records that a reading with these options returns. The headers of batches are enough where nothing selects single
-/// records.
+/// The number of records that a reading with these options returns. The headers of batches are enough where
+/// nothing selects single records.
 pub(super) fn records_of(
     py: Python<'_>,
     logs: Logs,

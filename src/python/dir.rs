@@ -30,7 +30,8 @@ impl PyLogDir {
         Ok(enter(py, || self.0.directory.log(name))?.map(PyLog::of))
     }
 
-    /// The topics that match a name or a glob, by the rules of Python's `fnmatch`, sorted. A topic's name has no wildcard.
+    /// The topics that match a name or a glob, by the rules of Python's `fnmatch`, sorted. A topic's name has
+    /// no wildcard.
     fn matching_topics(&self, py: Python<'_>, wanted: &[String]) -> PyResult<Vec<String>> {
         matching(py, &self.topics(), wanted)
     }

@@ -58,7 +58,8 @@ impl Reading {
 }
 
 impl PyDump {
-    /// Only in [`enter`]: a thread that reads holds the lock while it attaches to the interpreter, to check for signals.
+    /// Only in [`enter`]: a thread that reads holds the lock while it attaches to the interpreter, to check
+    /// for signals.
     fn lock(&self) -> MutexGuard<'_, Reading> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }

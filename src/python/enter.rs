@@ -14,7 +14,8 @@ use super::error;
 use crate::error::{Error, Result};
 use crate::types::{Interrupt, OnWarning};
 
-/// Calls the core detached from the interpreter, so that other Python threads run. Then logs the warnings that were found.
+/// Calls the core detached from the interpreter, so that other Python threads run. Then logs the warnings
+/// that were found.
 pub(super) fn enter<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     let result = py.detach(|| catch_unwind(AssertUnwindSafe(call)));
     log_warnings(py)?;
@@ -25,14 +26,15 @@ pub(super) fn enter<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + 
     }
 }
 
-/// Keeps the core's warnings until a call ends. A handler of Python's `logging` may use the log, so it must not run while a call
-/// holds one of the log's locks.
+/// Keeps the core's warnings until a call ends. A handler of Python's `logging` may use the log, so it must
+/// not run while a call holds one of the log's locks.
 pub(super) const WARNINGS: OnWarning = OnWarning(|warning| {
     pending().lock().push(warning.to_owned());
     HAS_PENDING.store(true, Ordering::Release);
 });
 
-/// The warnings that were not logged yet, of all threads: a scan with several threads finds some in threads of its own.
+/// The warnings that were not logged yet, of all threads: a scan with several threads finds some in threads
+/// of its own.
 struct Pending {
     /// A forked child does not use the queue of its parent, which a thread of the parent may have locked.
     process: u32,
@@ -95,7 +97,8 @@ pub(super) fn warn_at_once(warning: &str) -> Result<()> {
     written.map_err(|exception| Error::Interrupted(exception.into()))
 }
 
-/// Prints an exception of a logging handler as Python does one that cannot be raised, so that it does not discard a result.
+/// Prints an exception of a logging handler as Python does one that cannot be raised, so that it does not
+/// discard a result.
 ///
 /// # Errors
 /// An exception that is no `Exception`, such as `KeyboardInterrupt`.

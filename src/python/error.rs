@@ -69,7 +69,8 @@ pub(super) fn closed(py: Python<'_>, handle: &'static str) -> PyErr {
 /// Imports a module of an extra.
 ///
 /// # Errors
-/// `ImportError` that names the extra if the module is not installed; any other exception of the import unchanged.
+/// `ImportError` that names the extra if the module is not installed; any other exception of the import
+/// unchanged.
 pub(super) fn import<'py>(py: Python<'py>, module: &str, extra: &str) -> PyResult<Bound<'py, PyModule>> {
     py.import(module).map_err(|error| {
         if !is_missing(py, &error, module) {

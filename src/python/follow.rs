@@ -1,4 +1,5 @@
-//! What `Log.follow` and `cordwood cat --follow` need: notification of changes, and a position that they have reached in a log.
+//! What `Log.follow` and `cordwood cat --follow` need: notification of changes, and a position that they have
+//! reached in a log.
 
 use std::os::fd::{IntoRawFd, RawFd};
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! The handles of `Log` and `LogDir`: how each was opened, so that pickle and a forked child can open it again.
+//! The handles of `Log` and `LogDir`: how each was opened, so that pickle and a forked child can open it
+//! again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +18,8 @@ use crate::fs::names::PartitionState;
 use crate::inspect::internal_topics::is_topic_compacted;
 use crate::log::{Log, LogOptions};
 
-/// A log and how it was opened. A forked child opens it again: the threads that held its locks do not exist there.
+/// A log and how it was opened. A forked child opens it again: the threads that held its locks do not exist
+/// there.
 #[derive(Debug)]
 pub(super) struct LogHandle {
     path: PathBuf,
@@ -70,8 +72,8 @@ impl LogHandle {
     }
 }
 
-/// A number that differs between this process and those that it was forked from. The number of forks needs no system call; if
-/// forks cannot be counted, it is the process id, above all numbers of forks.
+/// A number that differs between this process and those that it was forked from. The number of forks needs no
+/// system call; if forks cannot be counted, it is the process id, above all numbers of forks.
 fn process() -> u64 {
     forks().map_or_else(|_| u64::from(std::process::id()) + (1 << 32), u64::from)
 }

@@ -40,7 +40,8 @@ impl EntryIterator {
     }
 }
 
-/// Defines an index class with the methods that all three have: `PyO3` allows one block of methods for a class. `$close` closes a writer.
+/// Defines an index class with the methods that all three have: `PyO3` allows one block of methods for a
+/// class. `$close` closes a writer.
 macro_rules! index_class {
     ($class:ident, $name:literal, $index:ident, $writer:ident, $entry:ident, $close:expr, { $($methods:tt)* }) => {
         #[doc = stub_doc!($index)]
@@ -158,8 +159,8 @@ macro_rules! index_class {
     };
 }
 
-/// The methods that an offset and a time index share too: they have a preallocated file and a search. `$target` converts the target of a
-/// search.
+/// The methods that an offset and a time index share too: they have a preallocated file and a search.
+/// `$target` converts the target of a search.
 macro_rules! searched_class {
     ($class:ident, $name:literal, $index:ident, $writer:ident, $entry:ident, $target:path, { $($methods:tt)* }) => {
         index_class!($class, $name, $index, $writer, $entry, $writer::close, {

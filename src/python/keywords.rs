@@ -16,7 +16,8 @@ use crate::config::suggestion;
 use crate::log::{OnDamage, Ranges, ScanOptions};
 use crate::record::MAX_BATCH_BYTES;
 
-/// The keyword arguments of one call. The methods take them out one by one; [`Keywords::finish`] refuses the rest.
+/// The keyword arguments of one call. The methods take them out one by one; [`Keywords::finish`] refuses the
+/// rest.
 pub(super) struct Keywords<'a, 'py> {
     call: &'static str,
     given: Option<&'a Bound<'py, PyDict>>,
@@ -25,7 +26,8 @@ pub(super) struct Keywords<'a, 'py> {
 }
 
 impl<'a, 'py> Keywords<'a, 'py> {
-    /// `call`: the name of the method, for the error of an unknown keyword. `given`: the call's dict, which is emptied.
+    /// `call`: the name of the method, for the error of an unknown keyword. `given`: the call's dict, which
+    /// is emptied.
     pub(super) fn new(call: &'static str, given: Option<&'a Bound<'py, PyDict>>) -> Self {
         Self { call, given, known: RefCell::default() }
     }
@@ -123,7 +125,8 @@ impl<'a, 'py> Keywords<'a, 'py> {
         })
     }
 
-    /// A range of records as columns, and what is wanted of their keys and values; `columns`: the default ones.
+    /// A range of records as columns, and what is wanted of their keys and values; `columns`: the default
+    /// ones.
     pub(super) fn columns(&self, columns: &[Column]) -> PyResult<(ReaderOptions, Contents)> {
         let default = ReaderOptions::default();
         let contents = self.contents()?;

@@ -1,7 +1,7 @@
 //! The targets of many look-ups: offsets or times, from a list, an array or a column of any library.
 //!
-//! `pyarrow` converts almost everything. What it refuses is converted item by item, so that an integer outside 64 bits is a target
-//! without a result, and the error for an item of another type has its place.
+//! `pyarrow` converts almost everything. What it refuses is converted item by item, so that an integer
+//! outside 64 bits is a target without a result, and the error for an item of another type has its place.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -60,7 +60,8 @@ impl Targets {
             py.get_type::<PyList>().call1((given,))?
         };
         match column(&arrow, &given) {
-            // pyarrow converts integers and naive datetimes beside a datetime to its type, with another meaning
+            // pyarrow converts integers and naive datetimes beside a datetime to its type, with another
+            // meaning
             Ok(column) if has_objects(&given)? && is_timestamp(&arrow, &column)? => {
                 self.of_items(&given, None)
             }

@@ -1,5 +1,5 @@
-//! The extension module `cordwood._core`. A method converts its arguments, calls the core by [`enter`](enter::enter), and converts the
-//! result.
+//! The extension module `cordwood._core`. A method converts its arguments, calls the core by
+//! [`enter`](enter::enter), and converts the result.
 
 #![allow(
     clippy::doc_markdown,

@@ -43,7 +43,8 @@ impl Blob {
             });
         }
         let view = PyMemoryView::from(given).map_err(|_| wrong_type(argument, wanted, given))?;
-        // a NumPy scalar has a buffer too, but no dimension. The view of a NumPy date has one, so the date is checked as well.
+        // a NumPy scalar has a buffer too, but no dimension. The view of a NumPy date has one, so the date is
+        // checked as well.
         let format: String = view.getattr("format")?.extract()?;
         let item = format.trim_start_matches(['@', '=', '<', '>', '!']);
         if !matches!(item, "B" | "b" | "c") || has_no_dimension(&view)? || has_no_dimension(given)? {
@@ -114,7 +115,8 @@ impl GivenHeaders {
     }
 }
 
-/// A record to append. It owns or borrows bytes that the core reads while it is detached from the interpreter.
+/// A record to append. It owns or borrows bytes that the core reads while it is detached from the
+/// interpreter.
 pub(super) struct GivenRecord {
     pub(super) value: Option<Blob>,
     pub(super) key: Option<Blob>,

@@ -99,7 +99,8 @@ value_class! {
     }
 }
 
-/// Writes what a recovery changed to Python's logger `cordwood`: a warning for a cut of bytes other than zeros, `info` for the rest.
+/// Writes what a recovery changed to Python's logger `cordwood`: a warning for a cut of bytes other than
+/// zeros, `info` for the rest.
 pub(super) fn log(py: Python<'_>, plan: &RecoveryPlan) -> PyResult<()> {
     let logger = logger(py)?;
     let write = |level: &str, entry: &dyn Display| {

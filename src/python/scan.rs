@@ -346,7 +346,8 @@ impl PyLineIterator {
     }
 }
 
-/// The number of records that one call of the core reads, fewer if one is large: a call per record would cost more than the record.
+/// The number of records that one call of the core reads, fewer if one is large: a call per record would cost
+/// more than the record.
 const READ_AHEAD: usize = 256;
 /// Bytes of a value that stops the read-ahead.
 const LARGE_VALUE: usize = 64 << 10;

@@ -8,7 +8,8 @@ use crate::text::{TIME_FORMS, TimeFormError, TimeText, milliseconds_of};
 
 /// What to do with a text.
 pub(super) struct TimeRule<'a, 'py> {
-    /// Of a time without a zone, which is an error otherwise, and of a date, which is midnight UTC otherwise: a `datetime.tzinfo`.
+    /// Of a time without a zone, which is an error otherwise, and of a date, which is midnight UTC
+    /// otherwise: a `datetime.tzinfo`.
     pub(super) zone: Option<&'a Bound<'py, PyAny>>,
     /// Whether a fraction of a millisecond is rounded up, as for a bound, or left out, as for a record.
     pub(super) rounds_up: bool,
@@ -43,8 +44,8 @@ pub(super) fn parsed(
     Ok(milliseconds_of(nanoseconds, rule.rounds_up))
 }
 
-/// Which one of a local time is meant that a zone has twice. Of one that it has not, the first is by the rules before the change of the
-/// clock, the second by those after it.
+/// Which one of a local time is meant that a zone has twice. Of one that it has not, the first is by the
+/// rules before the change of the clock, the second by those after it.
 #[derive(Debug, Clone, Copy)]
 enum Fold {
     First,

@@ -69,7 +69,8 @@ impl PyTransaction {
         enter(py, || call(&mut self.lock()))
     }
 
-    /// Ends the transaction, without its lock while it waits for the disk: the handler of a signal may use the transaction.
+    /// Ends the transaction, without its lock while it waits for the disk: the handler of a signal may use
+    /// the transaction.
     fn end(&self, py: Python<'_>, control_type: ControlType) -> PyResult<PyAppended> {
         let _open = self.handle.writer(py)?;
         enter(py, || {

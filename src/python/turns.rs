@@ -1,4 +1,5 @@
-//! The turns of the threads that have a `with` block of the same transactional id. A second transaction of the id would abort the first.
+//! The turns of the threads that have a `with` block of the same transactional id. A second transaction of
+//! the id would abort the first.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -61,7 +62,8 @@ impl Turns {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the turn of this thread. The caller has checked that this is no forked child. A wait without an end is a warning.
+    /// Waits for the turn of this thread. The caller has checked that this is no forked child. A wait without
+    /// an end is a warning.
     ///
     /// *Errors*: `ConfigError` if this thread has the turn; what the handler of a signal raises.
     pub(super) fn wait(self: &Arc<Self>, py: Python<'_>, transactional_id: &str) -> PyResult<Turn> {

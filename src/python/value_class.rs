@@ -9,8 +9,9 @@ use serde::de::DeserializeOwned;
 use super::error;
 use crate::error::Error;
 
-/// Defines a class that wraps a struct of the core. An attribute is the field with this name, or the result of a function of the
-/// struct. `__repr__` shows the attributes of the list `repr`. A class that defines `__repr__` itself has a list `attributes` instead.
+/// Defines a class that wraps a struct of the core. An attribute is the field with this name, or the result
+/// of a function of the struct. `__repr__` shows the attributes of the list `repr`. A class that defines
+/// `__repr__` itself has a list `attributes` instead.
 macro_rules! value_class {
     (
         $name:literal, $class:ident($core:ident),

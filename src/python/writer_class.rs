@@ -1,8 +1,9 @@
 //! The class `LogWriter`: the ways in which its methods call the core.
 //!
-//! Appends go through the core's `Appender`, which many threads share: a thread that waits for the disk holds no lock of the binding.
-//! Changes of the log's structure lock the writer; a thread waits for that lock detached from the interpreter. What a handler of a signal
-//! calls inside such a call, in the same thread, is refused.
+//! Appends go through the core's `Appender`, which many threads share: a thread that waits for the disk holds
+//! no lock of the binding. Changes of the log's structure lock the writer; a thread waits for that lock
+//! detached from the interpreter. What a handler of a signal calls inside such a call, in the same thread, is
+//! refused.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,17 +1,18 @@
-//! Validates v2 batches before they are appended: as a leader, which assigns their offsets, or as a follower, which keeps
-//! them.
+//! Validates v2 batches before they are appended: as a leader, which assigns their offsets, or as a follower,
+//! which keeps them.
 //!
-//! Lengths, checksums, counts, attributes and every record are checked, in compressed batches too. What Kafka rejects is
-//! rejected. The differences from what Kafka accepts are:
+//! Lengths, checksums, counts, attributes and every record are checked, in compressed batches too. What Kafka
+//! rejects is rejected. The differences from what Kafka accepts are:
 //!
-//! - magic 0 and 1 are refused; so are transactional batches without a producer id, undefined attribute bits, and batches larger
-//!   than [`Validation::max_batch_bytes`], stored or decompressed, which readers with that limit refuse;
+//! - magic 0 and 1 are refused; so are transactional batches without a producer id, undefined attribute bits,
+//!   and batches larger than [`Validation::max_batch_bytes`], stored or decompressed, which readers with that
+//!   limit refuse;
 //! - a partial batch at the end is refused; Kafka drops it silently;
-//! - a leader's records must have the relative offsets 0, 1, 2, …; Kafka checks this in compressed batches only (a follower keeps what
-//!   its leader has);
-//! - a follower's batch is refused if its records break the format, which Kafka does not check; if a record's timestamp is above
-//!   the header's largest (a search by time would miss the record); or if its leader epoch is below the previous one (readers
-//!   report that as damage);
+//! - a leader's records must have the relative offsets 0, 1, 2, …; Kafka checks this in compressed batches
+//!   only (a follower keeps what its leader has);
+//! - a follower's batch is refused if its records break the format, which Kafka does not check; if a record's
+//!   timestamp is above the header's largest (a search by time would miss the record); or if its leader epoch
+//!   is below the previous one (readers report that as damage);
 //! - a leader accepts several batches at once, each like a single batch, and ignores their base offsets.
 //!
 //! Sequences and epochs of producers are checked against the log: `crate::state::producers`.
@@ -91,8 +92,9 @@ impl Analyzed {
 /// Cost: one pass for the checksums and one over the records; compressed batches are decompressed.
 ///
 /// # Errors
-/// [`Error::InvalidRecord`] for `raw` (bytes that break a rule), `timestamp` or `key`, with the position of the batch in
-/// `bytes`; [`Error::RecordTooLarge`] for `max.message.bytes`. Both name the batch, counted from 0.
+/// [`Error::InvalidRecord`] for `raw` (bytes that break a rule), `timestamp` or `key`, with the position of
+/// the batch in `bytes`; [`Error::RecordTooLarge`] for `max.message.bytes`. Both name the batch, counted from
+/// 0.
 ///
 /// # Source
 /// Kafka: `UnifiedLog.analyzeAndValidateRecords`, `LogValidator.validateMessagesAndAssignOffsets`.
@@ -126,7 +128,8 @@ impl Validation {
     /// Validates one new record, as [`analyze`] does the records of a leader's batches.
     ///
     /// # Errors
-    /// [`Error::InvalidRecord`] for `timestamp` (too far from the clock) or `key` (a compacted log needs one).
+    /// [`Error::InvalidRecord`] for `timestamp` (too far from the clock) or `key` (a compacted log needs
+    /// one).
     ///
     /// # Source
     /// Kafka: `LogValidator.validateRecord`.

@@ -6,8 +6,9 @@
 //! └─────────────────────────────────────────────┴──────────┴──────────┴───
 //! ```
 //!
-//! A record's bytes are written once, in place, and the checksum reads them once. Of the header's fields only the base
-//! timestamp must be known before the records: it is the first record's timestamp, and the others are relative to it.
+//! A record's bytes are written once, in place, and the checksum reads them once. Of the header's fields only
+//! the base timestamp must be known before the records: it is the first record's timestamp, and the others
+//! are relative to it.
 //!
 //! Kafka: `MemoryRecordsBuilder`, `DefaultRecord.writeTo`, `DefaultRecordBatch.writeHeader`.
 
@@ -94,8 +95,8 @@ impl BatchProducer {
     }
 }
 
-/// Builds v2 batches, one after another. It reuses its buffers, so that it allocates nothing once they are large enough, except
-/// in a codec.
+/// Builds v2 batches, one after another. It reuses its buffers, so that it allocates nothing once they are
+/// large enough, except in a codec.
 ///
 /// ```
 /// use cordwood::record::{BatchBuilder, BatchHeader, BatchOptions, Codec, NewRecord};
@@ -124,7 +125,8 @@ impl BatchProducer {
 /// ```
 #[derive(Debug, Default)]
 pub struct BatchBuilder {
-    /// Space for the header, then the records. Empty before the first record, so that an unused builder allocates nothing.
+    /// Space for the header, then the records. Empty before the first record, so that an unused builder
+    /// allocates nothing.
     plain: Vec<u8>,
     /// The same for a compressed batch.
     packed: Vec<u8>,
@@ -144,7 +146,8 @@ impl BatchBuilder {
     /// Adds a record. If the record is refused, the batch is unchanged.
     ///
     /// # Errors
-    /// Those of [`NewRecord::check`]; [`Error::RecordTooLarge`] for a record with which the batch would exceed [`MAX_BATCH_BYTES`].
+    /// Those of [`NewRecord::check`]; [`Error::RecordTooLarge`] for a record with which the batch would
+    /// exceed [`MAX_BATCH_BYTES`].
     ///
     /// # Source
     /// Kafka: `MemoryRecordsBuilder.appendWithOffset`, `DefaultRecord.writeTo`.
@@ -175,7 +178,8 @@ impl BatchBuilder {
             write_sized(out, Some(name));
             write_sized(out, *value);
         }
-        // a record has at least seven bytes, so the size limit keeps the count far below the maximum of an i32
+        // a record has at least seven bytes, so the size limit keeps the count far below the maximum of an
+        // i32
         self.count += 1;
         self.max_timestamp = self.max_timestamp.max(record.timestamp);
         Ok(())
@@ -217,8 +221,8 @@ impl BatchBuilder {
         self.count = 0;
     }
 
-    /// Appends the whole batch to `out` and starts a new one. After an error the builder still has the records, and `out` is
-    /// unchanged.
+    /// Appends the whole batch to `out` and starts a new one. After an error the builder still has the
+    /// records, and `out` is unchanged.
     ///
     /// # Errors
     /// As [`BatchBuilder::seal`].
@@ -242,12 +246,14 @@ impl BatchBuilder {
         Ok(header)
     }
 
-    /// Completes the batch in the builder's buffer, for a caller that writes it immediately. [`BatchBuilder::clear`] starts the
-    /// next batch. A second call, with other options, completes the same batch again.
+    /// Completes the batch in the builder's buffer, for a caller that writes it immediately.
+    /// [`BatchBuilder::clear`] starts the next batch. A second call, with other options, completes the
+    /// same batch again.
     ///
     /// # Errors
-    /// [`Error::Config`] if there is no record, an offset or an epoch is out of its range, or the codec refuses (see
-    /// [`compress`](codec::compress)); [`Error::RecordTooLarge`] for a compressed batch above [`MAX_BATCH_BYTES`].
+    /// [`Error::Config`] if there is no record, an offset or an epoch is out of its range, or the codec
+    /// refuses (see [`compress`](codec::compress)); [`Error::RecordTooLarge`] for a compressed batch
+    /// above [`MAX_BATCH_BYTES`].
     ///
     /// # Source
     /// Kafka: `MemoryRecordsBuilder.close`, `DefaultRecordBatch.writeHeader`.
@@ -317,8 +323,8 @@ impl BatchBuilder {
         Ok((header, bytes))
     }
 
-    /// The record's timestamp relative to the base timestamp. The subtraction wraps, as in Java, and so does the reader's
-    /// addition.
+    /// The record's timestamp relative to the base timestamp. The subtraction wraps, as in Java, and so does
+    /// the reader's addition.
     fn delta(&self, record: &NewRecord<'_>) -> i64 {
         if self.count == 0 { 0 } else { record.timestamp.wrapping_sub(self.base_timestamp) }
     }

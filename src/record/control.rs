@@ -14,7 +14,8 @@ pub enum ControlType {
     Abort,
     /// Ends a transaction as committed.
     Commit,
-    /// A KRaft control record (leader change, snapshot header and footer, version, voters), or an unknown one.
+    /// A KRaft control record (leader change, snapshot header and footer, version, voters), or an unknown
+    /// one.
     Other(i16),
 }
 
@@ -54,7 +55,8 @@ pub struct EndMarker {
 }
 
 impl EndMarker {
-    /// Reads the marker in a control batch of a producer; `None` if compaction has removed it. `buffer`: for a compressed batch.
+    /// Reads the marker in a control batch of a producer; `None` if compaction has removed it. `buffer`: for
+    /// a compressed batch.
     ///
     /// # Errors
     /// [`Malformed`] if the first record is not a marker.

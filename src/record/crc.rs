@@ -33,10 +33,12 @@ impl Running {
     }
 }
 
-/// Computes checksums of parts of a stream from checksums of its beginnings, in a time that does not depend on the size of the part.
+/// Computes checksums of parts of a stream from checksums of its beginnings, in a time that does not depend
+/// on the size of the part.
 #[cfg(feature = "inspect")]
 pub(crate) struct PartChecksums {
-    /// For each power of two of bytes: the checksums after as many zeros, by the value of each byte of the checksum before.
+    /// For each power of two of bytes: the checksums after as many zeros, by the value of each byte of the
+    /// checksum before.
     shifts: Vec<[[u32; 256]; 4]>,
 }
 
@@ -64,8 +66,8 @@ impl PartChecksums {
         Self { shifts: shifts.collect() }
     }
 
-    /// The checksum of the last `length` bytes of a stream. `before`: the checksum of the bytes before them; `after`: that of the whole
-    /// stream.
+    /// The checksum of the last `length` bytes of a stream. `before`: the checksum of the bytes before them;
+    /// `after`: that of the whole stream.
     pub(crate) fn of_part(&self, before: u32, after: u32, length: u64) -> u32 {
         let mut shifted = before;
         for (power, tables) in self.shifts.iter().enumerate() {

@@ -5,8 +5,8 @@ use super::{crc, i16_at, i32_at, i64_at, legacy, u32_at};
 use crate::error::Malformed;
 use crate::types::TimestampType;
 
-/// The header fields of a batch. In formats v0 and v1 every uncompressed message, and every wrapper of compressed
-/// messages, is a batch; fields that those formats lack are −1 (or `None`). Kafka: `RecordBatch`.
+/// The header fields of a batch. In formats v0 and v1 every uncompressed message, and every wrapper of
+/// compressed messages, is a batch; fields that those formats lack are −1 (or `None`). Kafka: `RecordBatch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchHeader {
     /// 0, 1 or 2.
@@ -39,12 +39,13 @@ pub struct BatchHeader {
 }
 
 impl BatchHeader {
-    /// Reads the header at the start of `bytes`. `available` is the number of bytes from the start of this batch to the end of
-    /// its file; `bytes` need not contain more than the first [`V2_HEADER`] of them.
+    /// Reads the header at the start of `bytes`. `available` is the number of bytes from the start of this
+    /// batch to the end of its file; `bytes` need not contain more than the first [`V2_HEADER`] of them.
     ///
-    /// A header with more records than offsets, a negative count, a last offset below the base offset (which is then taken as the
-    /// last offset) or a leader epoch below −1 is accepted if `bytes` contain the whole batch and its checksum is right: Kafka
-    /// keeps such a batch. Old producers wrote the first kind.
+    /// A header with more records than offsets, a negative count, a last offset below the base offset (which
+    /// is then taken as the last offset) or a leader epoch below −1 is accepted if `bytes` contain the
+    /// whole batch and its checksum is right: Kafka keeps such a batch. Old producers wrote the first
+    /// kind.
     ///
     /// # Errors
     /// [`Malformed`] if a length, the magic or a count breaks the format, or the file ends inside the batch.
@@ -57,7 +58,8 @@ impl BatchHeader {
         }
     }
 
-    /// As [`Self::parse`], but a checksum that would be needed is taken to be right: of a torn batch it cannot be.
+    /// As [`Self::parse`], but a checksum that would be needed is taken to be right: of a torn batch it
+    /// cannot be.
     pub(crate) fn parse_unproven(bytes: &[u8], available: u64) -> Result<Self, Malformed> {
         let header = Self::read(bytes, available)?;
         if header.is_consistent() || header.is_provable() {
@@ -102,7 +104,8 @@ impl BatchHeader {
         header.ok_or_else(torn)
     }
 
-    /// The size of the batch at the start of `bytes`, if [`Self::parse`] needs all of its bytes to accept its header.
+    /// The size of the batch at the start of `bytes`, if [`Self::parse`] needs all of its bytes to accept its
+    /// header.
     #[cold]
     pub(crate) fn size_to_prove(bytes: &[u8]) -> Option<usize> {
         let size = usize::try_from(i32_at(bytes, 8)?).ok()?.checked_add(LOG_OVERHEAD)?;
@@ -130,8 +133,9 @@ impl BatchHeader {
         self.magic == 2 && (0..i64::MAX).contains(&self.base_offset) && has_last_offset
     }
 
-    /// The header of a batch of `size` bytes as Kafka's file reader takes it: nothing is checked, any magic from 2 up is read as v2,
-    /// and any other one, also a negative one, as v0 or v1. `None` if `bytes` are too few for it.
+    /// The header of a batch of `size` bytes as Kafka's file reader takes it: nothing is checked, any magic
+    /// from 2 up is read as v2, and any other one, also a negative one, as v0 or v1. `None` if `bytes`
+    /// are too few for it.
     ///
     /// *Source*: `FileLogInputStream.nextBatch`, `FileChannelRecordBatch`.
     #[cfg(feature = "inspect")]
@@ -145,7 +149,8 @@ impl BatchHeader {
         Some(Self { magic, last_offset, ..Self::v2(bytes.first_chunk()?, offset, size)? })
     }
 
-    /// Never `None`: the compiler knows the length of the array, and removes the checks that each field is within it.
+    /// Never `None`: the compiler knows the length of the array, and removes the checks that each field is
+    /// within it.
     #[inline]
     pub(crate) fn v2(bytes: &[u8; V2_HEADER], base_offset: i64, size: u32) -> Option<Self> {
         Some(Self {
@@ -177,7 +182,8 @@ impl BatchHeader {
         self.base_offset >= 0 && self.last_offset >= self.base_offset && self.last_offset != i64::MAX
     }
 
-    /// Compaction removes records and does not change the offsets, so the count may be lower, but never higher.
+    /// Compaction removes records and does not change the offsets, so the count may be lower, but never
+    /// higher.
     #[inline]
     fn has_possible_count(&self) -> bool {
         self.count.is_none_or(|count| count >= 0 && i64::from(count) <= self.offsets())
@@ -211,7 +217,8 @@ impl BatchHeader {
     /// Compares the stored checksum with the checksum of the batch's bytes (`size` of them).
     ///
     /// # Errors
-    /// [`Malformed`] with both checksums. Kafka: `DefaultRecordBatch.ensureValid`, `LegacyRecord.ensureValid`.
+    /// [`Malformed`] with both checksums. Kafka: `DefaultRecordBatch.ensureValid`,
+    /// `LegacyRecord.ensureValid`.
     pub fn ensure_valid(&self, bytes: &[u8]) -> Result<(), Malformed> {
         let computed = if self.magic == 2 {
             crc::crc32c(bytes.get(21..).unwrap_or_default())
@@ -232,8 +239,9 @@ impl BatchHeader {
         ))
     }
 
-    /// The reason why a batch of these bytes, whose checksum may not have been verified, cannot be read: bytes that this version
-    /// does not support, or of which there are too many, are damage if their checksum does not match.
+    /// The reason why a batch of these bytes, whose checksum may not have been verified, cannot be read:
+    /// bytes that this version does not support, or of which there are too many, are damage if their
+    /// checksum does not match.
     pub(crate) fn damage_or(&self, malformed: Malformed, bytes: &[u8]) -> Malformed {
         if malformed.is_damage() { malformed } else { self.ensure_valid(bytes).err().unwrap_or(malformed) }
     }
@@ -270,8 +278,9 @@ impl BatchHeader {
         self.magic < 2 && self.attributes.is_compressed()
     }
 
-    /// Sets the base offset of a v0 or v1 wrapper from the entries in it, which are decompressed into `buffer`; and also the last
-    /// offset, if an old producer left it at zero. Does not change the header of a batch that is not a wrapper.
+    /// Sets the base offset of a v0 or v1 wrapper from the entries in it, which are decompressed into
+    /// `buffer`; and also the last offset, if an old producer left it at zero. Does not change the header
+    /// of a batch that is not a wrapper.
     ///
     /// # Errors
     /// [`Malformed`] if the entries break the format.
@@ -313,8 +322,8 @@ impl BatchHeader {
         if self.magic == 0 { TimestampType::NoTimestampType } else { self.attributes.timestamp_type() }
     }
 
-    /// Whether it may have records above its largest timestamp: a wrapper of v0 has no timestamp, and the log cleaner of old brokers
-    /// put messages of v1 into such wrappers.
+    /// Whether it may have records above its largest timestamp: a wrapper of v0 has no timestamp, and the log
+    /// cleaner of old brokers put messages of v1 into such wrappers.
     pub(crate) fn hides_times(&self) -> bool {
         self.magic == 0 && self.attributes.is_compressed()
     }

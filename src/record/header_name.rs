@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 /// Decodes UTF-8 like Java's `new String(bytes, UTF_8)`, which Kafka's client uses for a header's name.
 ///
-/// It differs from [`String::from_utf8_lossy`] in one case: three bytes that encode a surrogate become one U+FFFD, and so do the
-/// first two of them without the third.
+/// It differs from [`String::from_utf8_lossy`] in one case: three bytes that encode a surrogate become one
+/// U+FFFD, and so do the first two of them without the third.
 pub fn java_string(bytes: &[u8]) -> Cow<'_, str> {
     let mut decoded = String::new();
     let mut rest = bytes;

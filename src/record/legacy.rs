@@ -1,7 +1,8 @@
 //! Formats v0 and v1: single messages, and wrappers whose value is a compressed sequence of messages.
 //!
-//! They differ in the offsets of the entries in a wrapper: in v0 they are absolute, in v1 relative and counted from zero. In both
-//! formats the wrapper's offset is that of its last entry. Kafka: `AbstractLegacyRecordBatch`.
+//! They differ in the offsets of the entries in a wrapper: in v0 they are absolute, in v1 relative and
+//! counted from zero. In both formats the wrapper's offset is that of its last entry. Kafka:
+//! `AbstractLegacyRecordBatch`.
 
 use super::payload::Payload;
 use super::record_span::{ByteSpan, HeaderSpan, RecordSpan};
@@ -36,8 +37,8 @@ pub(super) fn header(bytes: &[u8], offset: i64, size: u32) -> Option<BatchHeader
     })
 }
 
-/// Opens an entry for reading. Returns the header with its actual base offset, the number to add to the offsets of the entries in
-/// the payload, and the location of the payload.
+/// Opens an entry for reading. Returns the header with its actual base offset, the number to add to the
+/// offsets of the entries in the payload, and the location of the payload.
 pub(super) fn open(
     mut header: BatchHeader,
     bytes: &[u8],
@@ -92,7 +93,8 @@ pub(super) fn open(
     Ok((header, shift, Payload::Buffer))
 }
 
-/// The entry at a position of a wrapper's payload; `None` at the end, or at a part of an entry, which Kafka ignores.
+/// The entry at a position of a wrapper's payload; `None` at the end, or at a part of an entry, which Kafka
+/// ignores.
 ///
 /// *Source*: `AbstractLegacyRecordBatch.DataLogInputStream.nextBatch`.
 fn entry(payload: &[u8], at: usize) -> Result<Option<Message<'_>>, Malformed> {
@@ -105,8 +107,9 @@ fn entry(payload: &[u8], at: usize) -> Result<Option<Message<'_>>, Malformed> {
     if rest.len() < size { Ok(None) } else { message(rest).map(Some) }
 }
 
-/// The header of a wrapper with the offsets of the first and the last entry in it. If the entries cannot be read but the checksum is
-/// right, it remains as it is: Kafka keeps such a wrapper, and its consumers fail at the records.
+/// The header of a wrapper with the offsets of the first and the last entry in it. If the entries cannot be
+/// read but the checksum is right, it remains as it is: Kafka keeps such a wrapper, and its consumers fail at
+/// the records.
 pub(super) fn resolved(
     header: &BatchHeader,
     bytes: &[u8],
@@ -120,8 +123,8 @@ pub(super) fn resolved(
     }
 }
 
-/// The record at the position `at` of the payload, and the position after it: an entry of a wrapper's payload, or the entry
-/// itself if it is uncompressed. `None` at the end.
+/// The record at the position `at` of the payload, and the position after it: an entry of a wrapper's
+/// payload, or the entry itself if it is uncompressed. `None` at the end.
 pub(super) fn record(
     header: &BatchHeader,
     shift: i64,
@@ -129,7 +132,8 @@ pub(super) fn record(
     at: usize,
 ) -> Result<Option<(RecordSpan, usize)>, Malformed> {
     let Some(entry) = entry(payload, at)? else { return Ok(None) };
-    // an entry has the timestamp of its own format, also in a wrapper of v0; only entries of v1 take the wrapper's
+    // an entry has the timestamp of its own format, also in a wrapper of v0; only entries of v1 take the
+    // wrapper's
     let is_stamped = entry.magic == 1 && header.timestamp_type() == TimestampType::LogAppendTime;
     let timestamp = if is_stamped { header.max_timestamp } else { entry.timestamp };
     let record = RecordSpan {

@@ -1,6 +1,7 @@
 //! Bytes → batches → records: Kafka's three record formats, as pure functions of bytes.
 //!
-//! Every entry of a `.log` begins with the same fields in all formats. All integers are big-endian, two's complement:
+//! Every entry of a `.log` begins with the same fields in all formats. All integers are big-endian, two's
+//! complement:
 //!
 //! ```text
 //!  0        8        12       16    17
@@ -78,9 +79,10 @@ pub const PREFIX: usize = 17;
 /// Size of the header of a v2 batch, bytes.
 pub const V2_HEADER: usize = 61;
 
-/// The largest batch that is built, and that is read unless the option `max_batch_bytes` of a reader raises the limit: bytes as
-/// stored, and bytes of its decompressed records. It bounds the memory that one batch can take. Kafka's own default for batches as
-/// stored is 1 MiB. Valid data compresses up to 1:30,000, so a limit on the ratio would not help.
+/// The largest batch that is built, and that is read unless the option `max_batch_bytes` of a reader raises
+/// the limit: bytes as stored, and bytes of its decompressed records. It bounds the memory that one batch can
+/// take. Kafka's own default for batches as stored is 1 MiB. Valid data compresses up to 1:30,000, so a limit
+/// on the ratio would not help.
 pub const MAX_BATCH_BYTES: usize = 128 << 20;
 
 /// The largest batch of the format, bytes as stored: Kafka counts them in an `i32`.

@@ -93,7 +93,8 @@ pub(super) fn take_sized<'a>(bytes: &mut &'a [u8]) -> Result<Option<&'a [u8]>, M
     Ok(Some(taken))
 }
 
-/// Out of line, like similar functions: formatting an error within the code for every record would prevent inlining.
+/// Out of line, like similar functions: formatting an error within the code for every record would prevent
+/// inlining.
 #[cold]
 fn cut(length: usize, left: usize) -> Malformed {
     Malformed::new(format!("{length} bytes, as a length says"), format!("{left} left"))

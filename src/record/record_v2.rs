@@ -1,9 +1,10 @@
 //! One record of a v2 batch, decoded in one of two ways.
 //!
-//! [`short`] reads the records that nearly all batches consist of: every length and delta has at most three bytes. It checks
-//! once that the bytes before the key are there, and then only where the key, the value and the record end. For every
-//! other record, and for every record with an error, it returns `None`, and [`checked`] decodes it again, checking
-//! each byte. So there is one place for errors, and `short` needs none.
+//! [`short`] reads the records that nearly all batches consist of: every length and delta has at most three
+//! bytes. It checks once that the bytes before the key are there, and then only where the key, the value and
+//! the record end. For every other record, and for every record with an error, it returns `None`, and
+//! [`checked`] decodes it again, checking each byte. So there is one place for errors, and `short` needs
+//! none.
 
 use super::record_ref::{Headers, take_sized};
 use super::record_span::{ByteSpan, HeaderSpan};
@@ -34,7 +35,8 @@ pub(crate) fn decode(payload: &[u8], at: usize) -> Result<RecordFields, Malforme
     }
 }
 
-/// Bytes from the start of a record in which [`short`] reads length, attributes, deltas and the key's length: 3 + 1 + 3 + 3 + 3.
+/// Bytes from the start of a record in which [`short`] reads length, attributes, deltas and the key's length:
+/// 3 + 1 + 3 + 3 + 3.
 const HEAD: usize = 16;
 /// Bytes from the end of a key in which it reads the value's length.
 const LENGTH: usize = 4;

@@ -8,8 +8,8 @@ use super::{BatchHeader, Codec, MAX_BATCH_BYTES, V2_HEADER, codec, legacy, recor
 use crate::error::Malformed;
 use crate::types::TimestampType;
 
-/// Iterates over a batch's records. It stores its position but not the bytes: the caller passes them at each step, so that
-/// the iteration can pause and the buffers can be owned elsewhere.
+/// Iterates over a batch's records. It stores its position but not the bytes: the caller passes them at each
+/// step, so that the iteration can pause and the buffers can be owned elsewhere.
 ///
 /// Kafka: `DefaultRecordBatch.iterator`, `AbstractLegacyRecordBatch.DeepRecordsIterator`.
 #[derive(Debug)]
@@ -21,13 +21,15 @@ pub struct Records {
     returned_or_shift: i64,
     /// The offset of the last record returned; before the first, one below the base offset.
     previous: i64,
-    /// The offset of the first record so far that is not above the one before it, or above the last offset of the batch.
+    /// The offset of the first record so far that is not above the one before it, or above the last offset
+    /// of the batch.
     out_of_place: Option<i64>,
     /// What to do with such a record.
     on_out_of_place: OnOutOfPlace,
 }
 
-/// What to do with a record whose offset is not above the one before it, or above the last offset of the batch.
+/// What to do with a record whose offset is not above the one before it, or above the last offset of the
+/// batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OnOutOfPlace {
     /// Leave out the first kind, as a consumer does.
@@ -37,12 +39,12 @@ enum OnOutOfPlace {
 }
 
 impl Records {
-    /// Starts the iteration: decompresses a compressed batch into `buffer` and returns the location of the payload. The caller
-    /// verifies the checksum first ([`BatchHeader::ensure_valid`]).
+    /// Starts the iteration: decompresses a compressed batch into `buffer` and returns the location of the
+    /// payload. The caller verifies the checksum first ([`BatchHeader::ensure_valid`]).
     ///
     /// # Errors
-    /// [`Malformed`] for a codec that is unknown or not compiled in, a damaged compressed stream, or a stream of more bytes than
-    /// [`MAX_BATCH_BYTES`].
+    /// [`Malformed`] for a codec that is unknown or not compiled in, a damaged compressed stream, or a stream
+    /// of more bytes than [`MAX_BATCH_BYTES`].
     pub fn open(
         header: BatchHeader,
         bytes: &[u8],
@@ -103,8 +105,9 @@ impl Records {
         ))
     }
 
-    /// Whether the records of an uncompressed v2 batch have ascending offsets that the header covers, so that their number is the
-    /// header's. A broker checks this only in compressed batches. *Cost*: reads the start of each record.
+    /// Whether the records of an uncompressed v2 batch have ascending offsets that the header covers, so that
+    /// their number is the header's. A broker checks this only in compressed batches. *Cost*: reads the
+    /// start of each record.
     #[cfg(any(feature = "inspect", feature = "plan"))]
     pub(crate) fn are_in_place(header: &BatchHeader, bytes: &[u8]) -> bool {
         let payload = bytes.get(V2_HEADER..).unwrap_or_default();
@@ -119,8 +122,9 @@ impl Records {
         at == payload.len() && i64::from(previous) < header.offsets()
     }
 
-    /// The timestamp of the only record of an uncompressed v2 batch with create times, ms; `None` for another batch, and if the header
-    /// does not cover the record's offset. *Cost*: reads the start of the record.
+    /// The timestamp of the only record of an uncompressed v2 batch with create times, ms; `None` for another
+    /// batch, and if the header does not cover the record's offset. *Cost*: reads the start of the
+    /// record.
     #[cfg(any(feature = "inspect", feature = "plan"))]
     pub(crate) fn only_timestamp(header: &BatchHeader, bytes: &[u8]) -> Option<i64> {
         let is_such = header.magic == 2 && header.count == Some(1) && !header.attributes.is_compressed();
@@ -141,8 +145,8 @@ impl Records {
         self.previous + 1
     }
 
-    /// The offset of the first record so far that is not above the one before it, or above the last offset of the batch; `None` if
-    /// there is none. Brokers accept such records from a producer.
+    /// The offset of the first record so far that is not above the one before it, or above the last offset of
+    /// the batch; `None` if there is none. Brokers accept such records from a producer.
     pub fn out_of_place(&self) -> Option<i64> {
         self.out_of_place
     }
@@ -152,7 +156,8 @@ impl Records {
         self.previous = self.previous.max(offset);
     }
 
-    /// Makes a record out of place an error, for a batch whose checksum was not verified: a flipped bit must not leave out a record.
+    /// Makes a record out of place an error, for a batch whose checksum was not verified: a flipped bit must
+    /// not leave out a record.
     pub(crate) fn refuse_out_of_place(&mut self) {
         self.on_out_of_place = OnOutOfPlace::Refuse;
     }
@@ -162,8 +167,9 @@ impl Records {
         self.on_out_of_place = OnOutOfPlace::Return;
     }
 
-    /// The next record, or `None` after the last. `payload` are the bytes selected by the [`Payload`]. A record whose offset is not
-    /// above that of the record before it is left out, as Kafka's consumer does. One above the last offset of the batch is returned.
+    /// The next record, or `None` after the last. `payload` are the bytes selected by the [`Payload`]. A
+    /// record whose offset is not above that of the record before it is left out, as Kafka's consumer
+    /// does. One above the last offset of the batch is returned.
     ///
     /// *Source*: `CompletedFetch.nextFetchedRecord`.
     ///
@@ -183,12 +189,12 @@ impl Records {
         }))
     }
 
-    /// Replaces `spans` by the next records, at most `max` of them. False after the last record of the batch. `passed` is called with
-    /// the position of each of them in the payload, but for unusual ones.
+    /// Replaces `spans` by the next records, at most `max` of them. False after the last record of the batch.
+    /// `passed` is called with the position of each of them in the payload, but for unusual ones.
     ///
     /// # Errors
-    /// As [`Records::next`], for the first record of the call. A later record with an error ends the call without it, and the
-    /// next call returns the error.
+    /// As [`Records::next`], for the first record of the call. A later record with an error ends the call
+    /// without it, and the next call returns the error.
     #[cfg(feature = "arrow")]
     pub(crate) fn next_spans(
         &mut self,
@@ -216,8 +222,8 @@ impl Records {
         Ok(true)
     }
 
-    /// Decodes records up to the first one that [`record_v2::short`] does not decode, or that is not in its place, and up to the
-    /// last. The state of the iteration stays in registers.
+    /// Decodes records up to the first one that [`record_v2::short`] does not decode, or that is not in its
+    /// place, and up to the last. The state of the iteration stays in registers.
     #[cfg(feature = "arrow")]
     fn short_spans(
         &mut self,

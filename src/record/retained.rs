@@ -1,4 +1,5 @@
-//! Batches from which compaction removes records. Kafka: `MemoryRecords.filterTo`, `buildRetainedRecordsInto`.
+//! Batches from which compaction removes records. Kafka: `MemoryRecords.filterTo`,
+//! `buildRetainedRecordsInto`.
 
 use super::attributes::{APPEND_TIME, CONTROL, DELETE_HORIZON, TRANSACTIONAL};
 use super::builder::{as_i64, size_of_sized, write_header, write_sized};
@@ -13,15 +14,18 @@ pub(crate) struct BatchRewriter {
 }
 
 impl BatchRewriter {
-    /// Appends to `out` a batch of `records`, which are some records of the batch with `header`, at least one. It has the same offsets,
-    /// sequences, producer, epoch and codec (at its default level); the base and the last offset, and so the last sequence, remain even
-    /// if the records there do not. A batch of an old format becomes one of magic 2, with the offsets of its records.
-    /// `delete_horizon`: ms since the epoch, if the new batch has one.
+    /// Appends to `out` a batch of `records`, which are some records of the batch with `header`, at least
+    /// one. It has the same offsets, sequences, producer, epoch and codec (at its default level); the
+    /// base and the last offset, and so the last sequence, remain even if the records there do not. A
+    /// batch of an old format becomes one of magic 2, with the offsets of its records. `delete_horizon`:
+    /// ms since the epoch, if the new batch has one.
     ///
-    /// Kafka decodes the names of headers and encodes them again, which changes a name that is not UTF-8. Here they are copied.
+    /// Kafka decodes the names of headers and encodes them again, which changes a name that is not UTF-8.
+    /// Here they are copied.
     ///
     /// # Errors
-    /// [`Error::RecordTooLarge`] for a batch above [`MAX_BATCH_BYTES`]; [`Error::Config`] if the codec refuses.
+    /// [`Error::RecordTooLarge`] for a batch above [`MAX_BATCH_BYTES`]; [`Error::Config`] if the codec
+    /// refuses.
     pub(crate) fn rebuild(
         &mut self,
         header: &BatchHeader,
@@ -70,8 +74,8 @@ impl BatchRewriter {
     }
 }
 
-/// Appends to `out` the batch with `header` without its records: 61 bytes, which keep its offsets, sequences and producer. The delete
-/// horizon is dropped.
+/// Appends to `out` the batch with `header` without its records: 61 bytes, which keep its offsets, sequences
+/// and producer. The delete horizon is dropped.
 ///
 /// *Source*: `DefaultRecordBatch.writeEmptyHeader`.
 pub(crate) fn write_empty_batch(header: &BatchHeader, out: &mut Vec<u8>) -> Result<BatchHeader> {

@@ -1,7 +1,8 @@
 //! The fields that a leader writes into a batch that it received.
 //!
-//! Base offset and leader epoch are outside the checksum. The timestamp type and the largest timestamp are inside it: changing
-//! them requires a new checksum. Kafka: `DefaultRecordBatch.setLastOffset`, `setPartitionLeaderEpoch`, `setMaxTimestamp`.
+//! Base offset and leader epoch are outside the checksum. The timestamp type and the largest timestamp are
+//! inside it: changing them requires a new checksum. Kafka: `DefaultRecordBatch.setLastOffset`,
+//! `setPartitionLeaderEpoch`, `setMaxTimestamp`.
 
 use super::attributes::APPEND_TIME;
 use super::{
@@ -11,8 +12,8 @@ use super::{
 use crate::error::{Error, Malformed, Result};
 use crate::types::TimestampType;
 
-/// Writes a base offset and a leader epoch into the v2 batch at the start of `batch`. The last offset is relative to the
-/// base offset.
+/// Writes a base offset and a leader epoch into the v2 batch at the start of `batch`. The last offset is
+/// relative to the base offset.
 pub fn stamp(batch: &mut [u8], base_offset: i64, leader_epoch: i32) {
     put(batch, 0, base_offset.to_be_bytes());
     put(batch, 12, leader_epoch.to_be_bytes());
@@ -23,8 +24,8 @@ pub fn stamp_log_append_time(batch: &mut [u8], now: i64) {
     stamp_timestamps(batch, TimestampType::LogAppendTime, now);
 }
 
-/// Writes the timestamp type and the largest timestamp (ms). `batch` is exactly one v2 batch. If the batch already has both
-/// values, nothing is written.
+/// Writes the timestamp type and the largest timestamp (ms). `batch` is exactly one v2 batch. If the batch
+/// already has both values, nothing is written.
 pub fn stamp_timestamps(batch: &mut [u8], timestamp_type: TimestampType, max_timestamp: i64) {
     let Some(before) = i16_at(batch, 21) else { return };
     let attributes = match timestamp_type {
@@ -67,12 +68,13 @@ impl Analyzed {
         BatchHeader::parse(batch, available).map_err(|found| refused(found, ""))
     }
 
-    /// Rebuilds the batch from its records, with the codec to store it with, and appends it to `out`. `batch` are its bytes.
-    /// `builder` provides buffers and is cleared. Of `options`, only base offset, leader epoch and level are used.
+    /// Rebuilds the batch from its records, with the codec to store it with, and appends it to `out`. `batch`
+    /// are its bytes. `builder` provides buffers and is cleared. Of `options`, only base offset, leader
+    /// epoch and level are used.
     ///
     /// # Errors
-    /// [`Error::Config`] if [`BatchBuilder`] refuses a record or the batch. The caller checks the new batch's size
-    /// against its limit.
+    /// [`Error::Config`] if [`BatchBuilder`] refuses a record or the batch. The caller checks the new batch's
+    /// size against its limit.
     ///
     /// # Source
     /// Kafka: `LogValidator.buildRecordsAndAssignOffsets`.
@@ -107,7 +109,8 @@ impl Analyzed {
             log_append_time: self.max_timestamp,
             ..*options
         };
-        // without a producer id the other fields have no meaning; Kafka keeps them, and the bytes must equal Kafka's
+        // without a producer id the other fields have no meaning; Kafka keeps them, and the bytes must equal
+        // Kafka's
         let BatchHeader { producer_id, producer_epoch, base_sequence, .. } = self.header;
         let is_transactional = self.header.is_transactional();
         let producer =

@@ -59,8 +59,8 @@ pub fn write(bytes: &mut Vec<u8>, value: i64) {
     bytes.push(low_byte(raw));
 }
 
-/// The number of bytes that [`write`](fn@write) appends for `value`: 1 to 10. Kafka: `ByteUtils.sizeOfVarint`,
-/// `sizeOfVarlong`.
+/// The number of bytes that [`write`](fn@write) appends for `value`: 1 to 10. Kafka:
+/// `ByteUtils.sizeOfVarint`, `sizeOfVarlong`.
 #[inline]
 pub fn size(value: i64) -> usize {
     // seven bits per byte, and one byte for zero: ⌈bits / 7⌉ without a division
@@ -68,8 +68,8 @@ pub fn size(value: i64) -> usize {
     (bits as usize * 9 + 64) >> 6
 }
 
-/// The bits of a varint of at most three bytes at `at`, before the zigzag is undone, and the position after it; `None` if it
-/// is longer. `N` must be a power of two, and at least `at + 3`.
+/// The bits of a varint of at most three bytes at `at`, before the zigzag is undone, and the position after
+/// it; `None` if it is longer. `N` must be a power of two, and at least `at + 3`.
 #[expect(clippy::inline_always, reason = "as its only caller, the decoder of records")]
 #[inline(always)]
 pub(super) fn short<const N: usize>(bytes: &[u8; N], at: usize) -> Option<(u32, usize)> {

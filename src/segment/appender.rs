@@ -14,8 +14,8 @@ use crate::types::{OffsetPosition, TimestampOffset};
 const MIN_RESERVED: u64 = 64 << 10;
 const MAX_RESERVED: u64 = 4 << 20;
 
-/// Index entries are written after this many bytes of log, or when this many entries are only in memory. A reader in
-/// another process walks at most that far from the last entry in the file.
+/// Index entries are written after this many bytes of log, or when this many entries are only in memory. A
+/// reader in another process walks at most that far from the last entry in the file.
 const MAX_UNINDEXED_BYTES: u64 = 256 << 10;
 const MAX_UNWRITTEN_ENTRIES: u64 = 512;
 
@@ -34,8 +34,8 @@ pub(crate) struct SegmentState {
     pub(crate) size: u64,
     /// The largest timestamp of its first batch; `None` without a batch.
     pub(crate) first_batch_timestamp: Option<i64>,
-    /// The largest timestamp, and the last offset of the first batch that has it; (−1, base offset) if no batch has a
-    /// timestamp.
+    /// The largest timestamp, and the last offset of the first batch that has it; (−1, base offset) if no
+    /// batch has a timestamp.
     pub(crate) largest: TimestampOffset,
 }
 
@@ -69,8 +69,8 @@ pub(crate) struct SegmentAppender {
 }
 
 impl SegmentAppender {
-    /// Creates an empty segment. Its names are durable after a sync of the directory. If this fails, some files may be
-    /// left.
+    /// Creates an empty segment. Its names are durable after a sync of the directory. If this fails, some
+    /// files may be left.
     pub(crate) fn create(
         directory: &Directory,
         base_offset: i64,
@@ -152,8 +152,8 @@ impl SegmentAppender {
         &self.log
     }
 
-    /// Reserves blocks for the next writes, which makes them faster. Reserves as many bytes as the log has, within the
-    /// limits, so that a small log takes little space.
+    /// Reserves blocks for the next writes, which makes them faster. Reserves as many bytes as the log has,
+    /// within the limits, so that a small log takes little space.
     fn reserve(&mut self, wanted: u64) {
         let length = self.size.clamp(MIN_RESERVED, MAX_RESERVED).max(wanted);
         let is_reserved = self.log.reserve(self.size, length);
@@ -174,9 +174,11 @@ impl SegmentAppender {
         }
     }
 
-    /// Whether the indexes have slots for the entries of these batches. True for an empty segment, whatever the batches.
+    /// Whether the indexes have slots for the entries of these batches. True for an empty segment, whatever
+    /// the batches.
     ///
-    /// Kafka only checks before an append whether an index is full, and fails in the middle of an append that fills it.
+    /// Kafka only checks before an append whether an index is full, and fails in the middle of an append that
+    /// fills it.
     pub(crate) fn has_index_room(&self, headers: &[BatchHeader]) -> bool {
         let mut due_entries = self.due_entries;
         let entries = headers.iter().filter(|header| due_entries.is_due_for(header)).count() as u64;
@@ -186,8 +188,9 @@ impl SegmentAppender {
             && TimestampOffset::has_slot(times.entries() + before_last, times.max_entries(), false)
     }
 
-    /// Appends whole batches, which `headers` describe, and the transactions that they abort: all of them, or none if this fails. The
-    /// second value of an error is true if the write could not be undone: the contents of the files are then unknown.
+    /// Appends whole batches, which `headers` describe, and the transactions that they abort: all of them, or
+    /// none if this fails. The second value of an error is true if the write could not be undone: the
+    /// contents of the files are then unknown.
     ///
     /// *Source*: `LogSegment.append`; one index entry per batch at most, as in 4.3.1.
     pub(crate) fn append(
@@ -200,8 +203,8 @@ impl SegmentAppender {
             headers.iter().all(|header| is_relative(header.last_offset, self.base_offset)),
             "the caller rolls before such an append"
         );
-        // before the batches: if one of the writes fails, the entries can be taken back, but not the batches, which readers may have
-        // seen. After a crash, recovery derives the index again
+        // before the batches: if one of the writes fails, the entries can be taken back, but not the batches,
+        // which readers may have seen. After a crash, recovery derives the index again
         for transaction in aborted {
             if let Err(error) = self.transaction_index.append(*transaction) {
                 return Err((error, !self.take_back(aborted)));
@@ -225,7 +228,8 @@ impl SegmentAppender {
                 // a `.log` is smaller than 2 GiB: the caller rolls before that
                 let position = i32::try_from(self.size).unwrap_or(i32::MAX);
                 let largest = self.due_entries.largest();
-                // the batches are written: an index of an empty segment that is too small for them only makes look-ups slower
+                // the batches are written: an index of an empty segment that is too small for them only makes
+                // look-ups slower
                 let _ = self.offset_index.add(header.last_offset, position);
                 let _ = self.time_index.maybe_add(largest.timestamp, largest.offset, false);
             }
@@ -239,15 +243,16 @@ impl SegmentAppender {
         Ok(())
     }
 
-    /// Removes the entries of aborted transactions whose markers were not written. Returns false if that fails.
+    /// Removes the entries of aborted transactions whose markers were not written. Returns false if that
+    /// fails.
     fn take_back(&mut self, aborted: &[AbortedTransaction]) -> bool {
         aborted.first().is_none_or(|first| self.transaction_index.truncate_to(first.last_offset).is_ok())
     }
 
     /// Writes the index entries that are only in memory, so that other processes see them.
     ///
-    /// An error is ignored: readers find the records without the entries, which stay in memory until the next call writes
-    /// them. [`SegmentAppender::seal`] returns such an error.
+    /// An error is ignored: readers find the records without the entries, which stay in memory until the next
+    /// call writes them. [`SegmentAppender::seal`] returns such an error.
     pub(crate) fn share_index_entries(&mut self) {
         if self.write_index_entries().is_ok() {
             self.indexed_size = self.size;
@@ -260,8 +265,8 @@ impl SegmentAppender {
         self.time_index.write()
     }
 
-    /// Removes the entries at or above `offset` from the indexes of a segment, and trims them: of this segment, or of an earlier one
-    /// that becomes active again.
+    /// Removes the entries at or above `offset` from the indexes of a segment, and trims them: of this
+    /// segment, or of an earlier one that becomes active again.
     ///
     /// *Source*: `LogSegment.truncateTo`.
     pub(crate) fn truncate_indexes(
@@ -296,8 +301,8 @@ impl SegmentAppender {
         self.transaction_index.flush()
     }
 
-    /// Writes all index entries and the closing time entry. If it fails, as on a full disk, that entry is not added, and
-    /// the segment stays usable.
+    /// Writes all index entries and the closing time entry. If it fails, as on a full disk, that entry is not
+    /// added, and the segment stays usable.
     pub(crate) fn write_last_index_entries(&mut self) -> Result<()> {
         self.write_index_entries()?;
         let largest = self.due_entries.largest();
@@ -325,7 +330,8 @@ impl SegmentAppender {
     }
 }
 
-/// Removes the files of a segment, the `.log` last, so that the segment stays readable after a crash in between.
+/// Removes the files of a segment, the `.log` last, so that the segment stays readable after a crash in
+/// between.
 pub(crate) fn remove_segment(directory: &Directory, base_offset: i64) -> Result<()> {
     segment_files_of(base_offset).iter().try_for_each(|name| directory.remove(name))
 }

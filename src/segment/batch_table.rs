@@ -1,9 +1,9 @@
 //! A table of all batches of a segment in memory, for segments with many look-ups of offsets.
 //!
-//! One walk over the headers builds it, and only if that walk met nothing irregular. In such a segment a look-up from
-//! any index entry finds the same batch as a walk from the start, so the table returns the same results as single
-//! look-ups. The same batches are verified, but once per batch instead of once per look-up. If a segment has an
-//! irregularity, it gets no table, and every offset is looked up singly.
+//! One walk over the headers builds it, and only if that walk met nothing irregular. In such a segment a
+//! look-up from any index entry finds the same batch as a walk from the start, so the table returns the same
+//! results as single look-ups. The same batches are verified, but once per batch instead of once per look-up.
+//! If a segment has an irregularity, it gets no table, and every offset is looked up singly.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,8 +28,8 @@ pub(super) struct BatchTable {
     _share: Share,
 }
 
-/// A batch: its last and first offset relative to the segment's base offset, and its position. A look-up needs all
-/// three, so they share a cache line.
+/// A batch: its last and first offset relative to the segment's base offset, and its position. A look-up
+/// needs all three, so they share a cache line.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     last: u32,
@@ -122,15 +122,15 @@ impl BatchTable {
         self.buckets.bucket(offset - self.segment)
     }
 
-    /// Reads the first row of a bucket into the cache. The result has no meaning; it keeps the load from being optimized
-    /// away.
+    /// Reads the first row of a bucket into the cache. The result has no meaning; it keeps the load from
+    /// being optimized away.
     #[inline]
     pub(crate) fn prefetch(&self, bucket: Bucket) -> u32 {
         self.rows.get(bucket.first()).map_or(0, |row| row.last)
     }
 
-    /// The batch of an offset of the segment, or the next one; `None` if no batch of the segment follows, or if a batch
-    /// that the result depends on was not verified yet.
+    /// The batch of an offset of the segment, or the next one; `None` if no batch of the segment follows, or
+    /// if a batch that the result depends on was not verified yet.
     #[inline]
     pub(crate) fn find(&self, offset: i64, bucket: Bucket) -> Option<FoundBatch> {
         let (before, place) = self.rows_to_verify(offset, bucket);
@@ -148,8 +148,8 @@ impl BatchTable {
         Some(FoundBatch { location, last_offset: self.segment + i64::from(row.last) })
     }
 
-    /// [`BatchTable::find`] that verifies the batches first. `None` also if a checksum is wrong: the single look-up returns
-    /// the error.
+    /// [`BatchTable::find`] that verifies the batches first. `None` also if a checksum is wrong: the single
+    /// look-up returns the error.
     pub(crate) fn verify(&self, offset: i64, log: &mut LogFile) -> Result<Option<FoundBatch>> {
         let bucket = self.bucket(offset);
         let (before, place) = self.rows_to_verify(offset, bucket);
@@ -161,8 +161,9 @@ impl BatchTable {
         Ok(self.find(offset, bucket))
     }
 
-    /// The first and last index of the rows that the result for an offset depends on: the first batch that ends at or after
-    /// it, and, if the offset is in a gap, also the batch before, whose header claims to end before the gap.
+    /// The first and last index of the rows that the result for an offset depends on: the first batch that
+    /// ends at or after it, and, if the offset is in a gap, also the batch before, whose header claims to
+    /// end before the gap.
     #[inline]
     fn rows_to_verify(&self, offset: i64, bucket: Bucket) -> (usize, usize) {
         let relative = offset - self.segment;
@@ -199,11 +200,11 @@ impl BatchTable {
 }
 
 impl Segment {
-    /// Warns of the first entry of the offset index that the batches do not confirm, as [`Segment::walk_to`] does if it
-    /// uses the entry, or that is out of order: look-ups in the table do not read the index.
+    /// Warns of the first entry of the offset index that the batches do not confirm, as [`Segment::walk_to`]
+    /// does if it uses the entry, or that is out of order: look-ups in the table do not read the index.
     ///
-    /// Ends there, or at the end of the log. A confirmed entry has the first or the last offset of a batch, and offsets
-    /// increase, so it reads at most two entries for each batch.
+    /// Ends there, or at the end of the log. A confirmed entry has the first or the last offset of a batch,
+    /// and offsets increase, so it reads at most two entries for each batch.
     fn check_index(&self, rows: &[Row]) -> Result<()> {
         let Some(index) = self.or_warn(self.offset_index()) else { return Ok(()) };
         let end = rows.last().map_or(self.base_offset, |last| self.base_offset + i64::from(last.last) + 1);
@@ -245,8 +246,8 @@ impl Segment {
         ));
     }
 
-    /// Whether an entry has the position of a batch, and one of its offsets or the last offset of a later one: see
-    /// [`Segment::confirm`].
+    /// Whether an entry has the position of a batch, and one of its offsets or the last offset of a later
+    /// one: see [`Segment::confirm`].
     fn is_confirmed(&self, entry: OffsetPosition, rows: &[Row]) -> bool {
         // the offset of a damaged entry may be far from the base offset
         let offset = entry.offset.checked_sub(self.base_offset).and_then(|offset| u32::try_from(offset).ok());

@@ -1,10 +1,10 @@
-//! A search in sorted keys that mostly needs no bisection. The span of the keys is divided into buckets of equal width,
-//! about as many as there are keys, and each bucket stores the index of its first key.
+//! A search in sorted keys that mostly needs no bisection. The span of the keys is divided into buckets of
+//! equal width, about as many as there are keys, and each bucket stores the index of its first key.
 //!
-//! Offsets and times of a log increase evenly enough that a bucket holds one or two keys. A bucket with many keys,
-//! after a jump, is bisected, so the worst case is a plain binary search. A look-up touches one cache line here and one
-//! of the keys. In a bucket with few keys all are compared: this leaves no branch that random targets would mispredict,
-//! so look-ups in a loop overlap.
+//! Offsets and times of a log increase evenly enough that a bucket holds one or two keys. A bucket with many
+//! keys, after a jump, is bisected, so the worst case is a plain binary search. A look-up touches one cache
+//! line here and one of the keys. In a bucket with few keys all are compared: this leaves no branch that
+//! random targets would mispredict, so look-ups in a loop overlap.
 
 use crate::types::distance;
 
@@ -78,8 +78,8 @@ impl Bucket {
         index_of(self.low)
     }
 
-    /// The index of the first key at or above `target`, whose bucket this is. `key` returns the key at an index, and
-    /// `i64::MAX` after the last one.
+    /// The index of the first key at or above `target`, whose bucket this is. `key` returns the key at an
+    /// index, and `i64::MAX` after the last one.
     #[inline]
     pub(crate) fn find(self, target: i64, key: impl Fn(usize) -> i64) -> usize {
         let (mut low, mut high) = (index_of(self.low), index_of(self.high));

@@ -8,8 +8,8 @@ use crate::record::{LOG_OVERHEAD, MAX_STORED_BYTES, MIN_LENGTH, PREFIX};
 const SECTOR: u64 = 512;
 
 impl Walk {
-    /// Whether the sizes of key and value of an entry of magic 0 or 1 add up to its size. Numbers in a value often look like the
-    /// start of an entry, and a checksum of each would be too much work.
+    /// Whether the sizes of key and value of an entry of magic 0 or 1 add up to its size. Numbers in a value
+    /// often look like the start of an entry, and a checksum of each would be too much work.
     pub(super) fn fills_its_size(&mut self, position: u64, size: usize) -> Result<bool> {
         let has_timestamp = self.log.read(position, PREFIX)?.get(PREFIX - 1) == Some(&1);
         let mut at = PREFIX + 1 + if has_timestamp { 8 } else { 0 };
@@ -26,8 +26,8 @@ impl Walk {
         Ok(at == size)
     }
 
-    /// Whether nothing is left of a header at a position: the file ends in it, or zeros are in its place up to the end of the file or of
-    /// a sector. `next`: the offset that it would have.
+    /// Whether nothing is left of a header at a position: the file ends in it, or zeros are in its place up
+    /// to the end of the file or of a sector. `next`: the offset that it would have.
     pub(super) fn is_destroyed_header(&mut self, position: u64, next: i64) -> Result<bool> {
         let end = self.bounds.end;
         // fewer bytes than an offset has are zero in every header
@@ -41,8 +41,8 @@ impl Walk {
         Ok(prefix.len() < PREFIX && next.to_be_bytes().starts_with(offset))
     }
 
-    /// Whether the bytes look like the header of a damaged batch: the offset and length are possible, or the offset is
-    /// exactly the next one while the length or the magic is damaged.
+    /// Whether the bytes look like the header of a damaged batch: the offset and length are possible, or the
+    /// offset is exactly the next one while the length or the magic is damaged.
     pub(super) fn is_damaged_header(&mut self, position: u64, low: i64, high: i64) -> Result<bool> {
         let end = self.bounds.end;
         let prefix = self.log.read(position, PREFIX)?;

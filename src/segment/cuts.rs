@@ -24,9 +24,10 @@ impl Segment {
         }
     }
 
-    /// The positions and base offsets of batches after the position `from` at which the segment can be cut, up to the position
-    /// `to` or the first at or after the offset `end`. They are at most `max_bytes` apart unless a batch is larger or the index
-    /// is damaged. A damaged header ends them: the scan reports it.
+    /// The positions and base offsets of batches after the position `from` at which the segment can be cut,
+    /// up to the position `to` or the first at or after the offset `end`. They are at most `max_bytes`
+    /// apart unless a batch is larger or the index is damaged. A damaged header ends them: the scan
+    /// reports it.
     pub(crate) fn cuts(&self, from: u64, to: u64, end: i64, max_bytes: u64) -> Result<Vec<(u64, i64)>> {
         let mut cuts = Vec::new();
         if to.saturating_sub(from) <= max_bytes {

@@ -1,5 +1,5 @@
-//! What counts as damage between batches: offsets that do not increase, epochs that decrease, a batch outside its segment. Kafka's
-//! reader does not check this.
+//! What counts as damage between batches: offsets that do not increase, epochs that decrease, a batch outside
+//! its segment. Kafka's reader does not check this.
 
 use std::ops::RangeInclusive;
 
@@ -41,8 +41,9 @@ impl Bounds {
         Preceding { last_offset: self.base_offset - 1, leader_epoch }
     }
 
-    /// Whether a batch has offsets more than 2^31 - 1 above the base, to which no index can refer. Kafka reads such
-    /// batches, which old versions of its cleaner left; a flipped bit of a base offset looks the same.
+    /// Whether a batch has offsets more than 2^31 - 1 above the base, to which no index can refer. Kafka
+    /// reads such batches, which old versions of its cleaner left; a flipped bit of a base offset looks
+    /// the same.
     pub(super) fn is_far(&self, header: &BatchHeader) -> bool {
         !is_relative(header.last_offset, self.base_offset)
     }
@@ -69,8 +70,8 @@ impl Bounds {
     }
 }
 
-/// Whether a batch may follow a last offset and an epoch. A forward gap is legal: compaction and aborted producers
-/// leave them.
+/// Whether a batch may follow a last offset and an epoch. A forward gap is legal: compaction and aborted
+/// producers leave them.
 #[inline]
 pub(super) fn follows(
     last_offset: i64,
@@ -84,7 +85,8 @@ pub(super) fn follows(
     }
 }
 
-/// Whether a batch may follow a leader epoch. Batches without one (−1: old formats, written by tools) are not compared.
+/// Whether a batch may follow a leader epoch. Batches without one (−1: old formats, written by tools) are not
+/// compared.
 #[inline]
 pub(super) fn is_possible_epoch(leader_epoch: i32, header: &BatchHeader) -> bool {
     header.leader_epoch < 0 || header.leader_epoch >= leader_epoch
@@ -107,11 +109,12 @@ fn contradiction(last_offset: i64, leader_epoch: i32, header: &BatchHeader) -> M
 
 /// `second` cannot follow `first`. True if `first` is the damaged one, false if it is `second`.
 ///
-/// The evidence, strongest first. An undamaged batch usually starts one above its predecessor. If the first batch's
-/// offset or epoch jumped up, the third batch contradicts it; if the second batch's fell, it does not. The damaged
-/// batch must fit, with its length in offsets, at its original place: the first before the second, or the second before
-/// the third. Beside gaps both may fit: then it is the one that a single flipped bit of its base offset explains. If both
-/// or neither are explained, it is the second, as a reader without lookahead would decide.
+/// The evidence, strongest first. An undamaged batch usually starts one above its predecessor. If the first
+/// batch's offset or epoch jumped up, the third batch contradicts it; if the second batch's fell, it does
+/// not. The damaged batch must fit, with its length in offsets, at its original place: the first before the
+/// second, or the second before the third. Beside gaps both may fit: then it is the one that a single flipped
+/// bit of its base offset explains. If both or neither are explained, it is the second, as a reader without
+/// lookahead would decide.
 pub(super) fn first_is_damaged(
     before: Option<Preceding>,
     first: &BatchHeader,

@@ -12,9 +12,11 @@ pub(crate) struct DamagedSpan {
     pub(crate) start_offset: i64,
     /// The offset of the batch after it; `None` if no valid batch follows in the segment.
     pub(crate) end_offset: Option<i64>,
-    /// Whether the search was completed. Otherwise valid batches may be in the span, or follow it if `end_offset` is `None`.
+    /// Whether the search was completed. Otherwise valid batches may be in the span, or follow it if
+    /// `end_offset` is `None`.
     pub(crate) is_searched: bool,
-    /// Whether no valid batch follows, and it begins with a batch whose checksum is right: not a torn write, whatever contradicts it.
+    /// Whether no valid batch follows, and it begins with a batch whose checksum is right: not a torn write,
+    /// whatever contradicts it.
     pub(crate) is_intact: bool,
     /// An intact batch in it whose format this version does not know.
     pub(super) newer: Option<NewerBatch>,

@@ -1,5 +1,5 @@
-//! The limit on files that the logs of this process keep open: one limit per log, and one for all logs of the process
-//! together.
+//! The limit on files that the logs of this process keep open: one limit per log, and one for all logs of the
+//! process together.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, forks, forks_now, is_out_of_descriptors, max_open_files};
 
-/// The maximum number of kept files, even if the limit of descriptors is higher: each mapping is one of the 65,530 that
-/// the system allows.
+/// The maximum number of kept files, even if the limit of descriptors is higher: each mapping is one of the
+/// 65,530 that the system allows.
 const MAX_KEPT: usize = 16 << 10;
 /// The minimum, even if the limit of descriptors is lower.
 const MIN_KEPT: usize = 8;
@@ -21,14 +21,15 @@ const MIN_KEPT: usize = 8;
 /// The budget of this process, once it has a pool.
 static BUDGET: ArcSwapOption<FileBudget> = ArcSwapOption::const_empty();
 
-/// The state shared by all pools of the process. A forked child gets a new one: the lock of this one may be held by a
-/// thread that does not exist in the child, and would never be released.
+/// The state shared by all pools of the process. A forked child gets a new one: the lock of this one may be
+/// held by a thread that does not exist in the child, and would never be released.
 #[derive(Debug)]
 struct FileBudget {
     /// The number of forks before it was created.
     forks: u32,
-    /// Increases by two with each opened file, so that ages can be compared across pools. A use gets the odd value after
-    /// the last opening: it writes nothing that other threads read, and uses between two openings count as equally old.
+    /// Increases by two with each opened file, so that ages can be compared across pools. A use gets the odd
+    /// value after the last opening: it writes nothing that other threads read, and uses between two
+    /// openings count as equally old.
     clock: AtomicU64,
     kept: AtomicUsize,
     /// Descriptors that stay open until their log is dropped: directories and truncation counts.
@@ -54,8 +55,8 @@ impl FileBudget {
         }
     }
 
-    /// The maximum number of kept files: half of the process's limit of descriptors, minus those that stay open anyway. The
-    /// other half is for the program and for files in use.
+    /// The maximum number of kept files: half of the process's limit of descriptors, minus those that stay
+    /// open anyway. The other half is for the program and for files in use.
     fn limit(&self) -> usize {
         (max_open_files() / 2).saturating_sub(self.held.load(Ordering::Relaxed)).clamp(MIN_KEPT, MAX_KEPT)
     }
@@ -95,8 +96,9 @@ impl FileBudget {
     }
 }
 
-/// Closes the deleted files that the readers of a directory keep in this process, as [`Pool::close_deleted`]. A reader that was opened
-/// by another path, through a link, closes them at its next refresh. *Cost*: a system call for each file.
+/// Closes the deleted files that the readers of a directory keep in this process, as [`Pool::close_deleted`].
+/// A reader that was opened by another path, through a link, closes them at its next refresh. *Cost*: a
+/// system call for each file.
 pub(crate) fn close_deleted_files(directory: &Directory) {
     let path = absolute(directory);
     let pools: Vec<_> = lock(&FileBudget::current().pools).iter().filter_map(Weak::upgrade).collect();
@@ -120,8 +122,8 @@ pub(crate) fn with_descriptors<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// An open file: the slots of its segment, and its kind. A segment that is dropped, such as one that a refresh has replaced, closes
-/// its files itself: a deleted file does not take space on the disk any longer.
+/// An open file: the slots of its segment, and its kind. A segment that is dropped, such as one that a
+/// refresh has replaced, closes its files itself: a deleted file does not take space on the disk any longer.
 type Kept = (Weak<FileSlots>, FileKind);
 
 /// The time of the last use; that of a closed file is the oldest.
@@ -150,7 +152,8 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// An empty pool, registered with the budget. It counts one descriptor for the directory, which the log keeps open.
+    /// An empty pool, registered with the budget. It counts one descriptor for the directory, which the log
+    /// keeps open.
     pub(super) fn new(directory: &Directory) -> Arc<Self> {
         let budget = FileBudget::current();
         let pool = Arc::new(Self {
@@ -189,8 +192,9 @@ impl Pool {
         slot.get(self.budget.clock.load(Ordering::Relaxed) | 1)
     }
 
-    /// Keeps a file open. Drops the least recently used files of the pool if it keeps `max` already, and those of all pools
-    /// if the process keeps too many. If another thread stored a file first, returns that one.
+    /// Keeps a file open. Drops the least recently used files of the pool if it keeps `max` already, and
+    /// those of all pools if the process keeps too many. If another thread stored a file first, returns
+    /// that one.
     pub(super) fn keep<T>(
         &self,
         (slots, kind): (&Arc<FileSlots>, FileKind),

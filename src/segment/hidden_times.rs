@@ -1,12 +1,13 @@
-//! Segments whose batches may have records above the largest timestamps of their headers, so that indexes by time do not show them.
+//! Segments whose batches may have records above the largest timestamps of their headers, so that indexes by
+//! time do not show them.
 
 use super::{LOOKUP_READ, SCAN_READ, Segment};
 use crate::error::Result;
 use crate::record::{BatchHeader, V2_HEADER};
 
 impl Segment {
-    /// Whether the first batch is readable and has format v0 or v1, or there is none. Only before the first segment without one may batches
-    /// hide times: the brokers that wrote them did not know v2.
+    /// Whether the first batch is readable and has format v0 or v1, or there is none. Only before the first
+    /// segment without one may batches hide times: the brokers that wrote them did not know v2.
     pub(crate) fn begins_before_v2(&self) -> Result<bool> {
         if let Some(found) = self.begins_before_v2.get() {
             return Ok(*found);
@@ -16,7 +17,8 @@ impl Segment {
         Ok(*self.begins_before_v2.get_or_init(|| found))
     }
 
-    /// Whether a batch hides times ([`BatchHeader::hides_times`]). *Cost*: once, reads all headers of a segment that begins before v2.
+    /// Whether a batch hides times ([`BatchHeader::hides_times`]). *Cost*: once, reads all headers of a
+    /// segment that begins before v2.
     pub(crate) fn hides_times(&self) -> Result<bool> {
         if let Some(found) = self.hides_times.get() {
             return Ok(*found);

@@ -29,15 +29,16 @@ impl Segment {
         Ok(*self.identity.get_or_init(|| identity))
     }
 
-    /// The size that the `.log` has at least: as when it was opened. If the last one is smaller now, and its data was known to end before,
-    /// the end of the data: a roll cuts the zeros of a preallocated file.
+    /// The size that the `.log` has at least: as when it was opened. If the last one is smaller now, and its
+    /// data was known to end before, the end of the data: a roll cuts the zeros of a preallocated file.
     pub(super) fn min_size(&self, opened: &FileIdentity, size_now: u64) -> u64 {
         let end = self.tail.get().filter(|_| self.is_last() && size_now < opened.size).map(|tail| tail.end);
         end.unwrap_or(opened.size)
     }
 
-    /// Fixes the identity and the size of the `.log`, without opening it. Later appends are not visible, and a different or
-    /// shorter file with that name is an [`Error::LogChanged`](crate::error::Error::LogChanged).
+    /// Fixes the identity and the size of the `.log`, without opening it. Later appends are not visible, and
+    /// a different or shorter file with that name is an
+    /// [`Error::LogChanged`](crate::error::Error::LogChanged).
     pub(crate) fn pin_identity(&self) -> Result<()> {
         let now = self.open_files.directory.identity_of(&self.files.log)?;
         let now = now.ok_or_else(|| self.changed("no file"))?;
@@ -61,7 +62,8 @@ impl Segment {
         })
     }
 
-    /// Fails if the `.log` is not the file whose identity was fixed, or was modified since. The last segment may have grown.
+    /// Fails if the `.log` is not the file whose identity was fixed, or was modified since. The last segment
+    /// may have grown.
     ///
     /// # Errors
     /// [`Error::LogChanged`](crate::error::Error::LogChanged).
@@ -94,16 +96,16 @@ impl Segment {
         Ok(self.walk(-1, LOOKUP_READ)?.header_at(0)?.ok().map(|header| header.crc))
     }
 
-    /// Whether the first batch has a checksum other than `known` and its bytes match that checksum: a damaged checksum
-    /// alone does not make it a different batch.
+    /// Whether the first batch has a checksum other than `known` and its bytes match that checksum: a damaged
+    /// checksum alone does not make it a different batch.
     pub(super) fn has_another_first_batch(&self, known: u32) -> Result<bool> {
         let mut walk = self.walk(-1, LOOKUP_READ)?;
         let Ok(&header) = walk.header_at(0)? else { return Ok(false) };
         Ok(header.crc != known && walk.verify(&Batch { position: 0, header })?.is_ok())
     }
 
-    /// Whether this is the file of an earlier listing, not truncated by a `LogWriter` since. A file that was not the last one of the log
-    /// is not modified.
+    /// Whether this is the file of an earlier listing, not truncated by a `LogWriter` since. A file that was
+    /// not the last one of the log is not modified.
     pub(crate) fn is_later_listing_of(&self, old: &Self) -> Result<bool> {
         let count = |segment: &Self| segment.truncations.unwrap_or(0);
         if (self.base_offset, &self.files.log, count(self)) != (old.base_offset, &old.files.log, count(old)) {
@@ -114,11 +116,12 @@ impl Segment {
             && (old.is_last() || (now.size, now.modified) == (known.size, known.modified)))
     }
 
-    /// Whether the segment is the same as in an earlier listing of the directory: the same files, the same neighbours, and
-    /// the `.log` that was read then has the same inode, size, modification time and change time now.
+    /// Whether the segment is the same as in an earlier listing of the directory: the same files, the same
+    /// neighbours, and the `.log` that was read then has the same inode, size, modification time and
+    /// change time now.
     ///
-    /// A file that was modified shortly before that listing counts as changed: two changes within one tick of the file
-    /// system's clock have the same time, and a preallocated file keeps its size.
+    /// A file that was modified shortly before that listing counts as changed: two changes within one tick of
+    /// the file system's clock have the same time, and a preallocated file keeps its size.
     pub(crate) fn is_unchanged(&self, old: &Self) -> Result<bool> {
         // the first `LogWriter` begins to count at 0
         let count = |segment: &Self| segment.truncations.unwrap_or(0);

@@ -1,13 +1,13 @@
-//! Indexes that refer beyond the end of their `.log`. When a sealed segment is cut at a batch boundary, only its
-//! indexes show it: the `.log` alone looks whole.
+//! Indexes that refer beyond the end of their `.log`. When a sealed segment is cut at a batch boundary, only
+//! its indexes show it: the `.log` alone looks whole.
 
 use std::sync::atomic::Ordering;
 
 use super::Segment;
 
 impl Segment {
-    /// Warns if an index of this sealed segment refers to a position or an offset at or above the end of the `.log`, whose
-    /// batches end before `end_offset`. Checks only once.
+    /// Warns if an index of this sealed segment refers to a position or an offset at or above the end of the
+    /// `.log`, whose batches end before `end_offset`. Checks only once.
     pub(crate) fn check_indexes(&self, end_offset: i64) {
         if self.is_last() || self.are_indexes_checked.swap(true, Ordering::Relaxed) {
             return;

@@ -1,4 +1,5 @@
-//! Tables that are built only after enough look-ups to pay for them, and only within a fixed amount of memory.
+//! Tables that are built only after enough look-ups to pay for them, and only within a fixed amount of
+//! memory.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, TryLockError};
@@ -54,21 +55,23 @@ pub(super) enum Built<T> {
 }
 
 impl<T> Built<T> {
-    /// The result for a table that needs `bytes` at least, which the budget does not have, after work for as many `lookups`.
+    /// The result for a table that needs `bytes` at least, which the budget does not have, after work for as
+    /// many `lookups`.
     pub(super) fn without_memory(bytes: usize, lookups: u64) -> Self {
         if bytes > Budget::MAX { Self::Impossible } else { Self::NoMemory { lookups } }
     }
 }
 
-/// The first look-up that may build a table: a single one may be the only one, so the first few read only what they need.
+/// The first look-up that may build a table: a single one may be the only one, so the first few read only
+/// what they need.
 pub(super) const FIRST_OF_SINGLE: u64 = 8;
 /// The same for one of many in a call, which are not the only ones.
 pub(super) const FIRST_OF_MANY: u64 = 1;
 
-/// A table that makes look-ups fast and takes long to build. It is built when the look-ups before have taken about as
-/// long as building it takes, so at most half of the time is lost. Holds `None` if there cannot be one. If there is no memory
-/// for it or the log cannot be read, it is tried again after as many look-ups, and not before they have taken as long as the
-/// attempt.
+/// A table that makes look-ups fast and takes long to build. It is built when the look-ups before have taken
+/// about as long as building it takes, so at most half of the time is lost. Holds `None` if there cannot be
+/// one. If there is no memory for it or the log cannot be read, it is tried again after as many look-ups, and
+/// not before they have taken as long as the attempt.
 #[derive(Debug)]
 pub(crate) struct LazyTable<T> {
     lookups: AtomicU64,
@@ -104,10 +107,11 @@ impl<T> LazyTable<T> {
         }
     }
 
-    /// Counts a look-up, and returns the table. Builds it from the look-up on that `min_lookups` returns, which is called
-    /// from look-up number `first` on.
+    /// Counts a look-up, and returns the table. Builds it from the look-up on that `min_lookups` returns,
+    /// which is called from look-up number `first` on.
     ///
-    /// An error of `read` is not returned: a look-up that reads the same bytes returns it. Only an interrupt is passed on.
+    /// An error of `read` is not returned: a look-up that reads the same bytes returns it. Only an interrupt
+    /// is passed on.
     pub(crate) fn get_or_build(
         &self,
         first: u64,

@@ -26,8 +26,8 @@ impl Segment {
         Ok(*self.compacted.get_or_init(|| found))
     }
 
-    /// [`Batch::is_after_gap`], if neither damage nor a truncation explains it: a `LogWriter` truncates inside a batch without a new
-    /// leader epoch.
+    /// [`Batch::is_after_gap`], if neither damage nor a truncation explains it: a `LogWriter` truncates
+    /// inside a batch without a new leader epoch.
     pub(crate) fn has_gap_before(&self, batch: &Batch, before: Option<Preceding>) -> bool {
         self.truncations.unwrap_or(0) == 0 && batch.is_after_gap(before)
     }

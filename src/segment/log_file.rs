@@ -73,8 +73,8 @@ impl LogFile {
         self.open_files.interrupt
     }
 
-    /// Fails if the log was truncated since it was opened: new bytes may have been written over the removed ones and read.
-    /// So it is called after each read.
+    /// Fails if the log was truncated since it was opened: new bytes may have been written over the removed
+    /// ones and read. So it is called after each read.
     pub(crate) fn check_unchanged(&self) -> Result<()> {
         self.open_files.check_truncations(self.truncations, || self.bytes.path().to_owned())
     }
@@ -103,7 +103,8 @@ impl LogFile {
         rest.get(..length).unwrap_or(rest)
     }
 
-    /// The number at a position, which may be far from what is read next: the window stays where it is. `None` at the end of the file.
+    /// The number at a position, which may be far from what is read next: the window stays where it is.
+    /// `None` at the end of the file.
     pub(crate) fn number_at(&self, position: u64) -> Result<Option<i32>> {
         let number = |bytes: &[u8]| bytes.first_chunk().map(|bytes| i32::from_be_bytes(*bytes));
         if let Some(found) = number(self.in_memory(position, 4)) {
@@ -118,7 +119,8 @@ impl LogFile {
         let left = usize::try_from(self.bytes.size().saturating_sub(position)).unwrap_or(usize::MAX);
         let length = length.min(left);
         if self.in_window(position, length).is_none() {
-            // far after the window: the batches are larger than what is read ahead, and the next jump will be as far
+            // far after the window: the batches are larger than what is read ahead, and the next jump will be
+            // as far
             let read_to = self.start + self.window.len() as u64;
             let jumps = read_to > 0 && position.saturating_sub(read_to) > self.ahead as u64 / 4;
             let wanted = if jumps { length } else { length.max(self.ahead.min(left)) };
@@ -138,8 +140,9 @@ impl LogFile {
         Ok(self.in_window(position, length).unwrap_or_default())
     }
 
-    /// Moves the window to a position, with the bytes that it has from there on: what a batch that crosses its end has in it is not
-    /// read again. Returns their number; what follows them in the window is to be replaced.
+    /// Moves the window to a position, with the bytes that it has from there on: what a batch that crosses
+    /// its end has in it is not read again. Returns their number; what follows them in the window is to
+    /// be replaced.
     fn keep_from(&mut self, position: u64) -> usize {
         let at = position.checked_sub(self.start).and_then(|at| usize::try_from(at).ok());
         let at = at.unwrap_or(usize::MAX).min(self.window.len());
@@ -162,7 +165,8 @@ impl LogFile {
         prefetch(mapped.get(start..start.saturating_add(length)).unwrap_or_default());
     }
 
-    /// Checks the checksum of the batch with this header. One that is too large to be read at once is read in parts.
+    /// Checks the checksum of the batch with this header. One that is too large to be read at once is read in
+    /// parts.
     #[inline]
     pub(crate) fn verify(
         &mut self,
@@ -211,7 +215,8 @@ impl LogFile {
             if position >= end {
                 break;
             }
-            // up to the end of a page: in a file in memory, a page of a hole is no longer one after it was read through a mapping
+            // up to the end of a page: in a file in memory, a page of a hole is no longer one after it was
+            // read through a mapping
             let chunk = CHUNK - usize::try_from(position % CHUNK as u64).unwrap_or(0);
             let wanted = usize::try_from(end - position).unwrap_or(chunk).min(chunk);
             let bytes = self.read(position, wanted)?;

@@ -1,7 +1,7 @@
 //! One segment: a `.log`, its indexes, and the look-ups in them. Kafka: `LogSegment`, read side.
 //!
-//! Indexes are hints. An index entry is used only after the batch it points to was read and agrees with it. If it does
-//! not agree, the look-up walks the log without the index and records a warning.
+//! Indexes are hints. An index entry is used only after the batch it points to was read and agrees with it.
+//! If it does not agree, the look-up walks the log without the index and records a warning.
 
 mod appender;
 mod batch_table;
@@ -86,15 +86,17 @@ pub use walk::Batch;
 pub(crate) use walk::{Step, Walk};
 pub(crate) use warnings::Warnings;
 
-/// Bytes that a look-up reads at a time if the file is not mapped: enough for an index interval of small batches.
+/// Bytes that a look-up reads at a time if the file is not mapped: enough for an index interval of small
+/// batches.
 pub(crate) const LOOKUP_READ: usize = 8 << 10;
 /// The maximum size of a batch that a look-up reads whole, with the header after it.
 const MAX_LOOKUP_READ: usize = 64 << 10;
-/// Bytes that a scan reads at a time if the file is not mapped: they are in the processor's second cache when they are used.
+/// Bytes that a scan reads at a time if the file is not mapped: they are in the processor's second cache when
+/// they are used.
 pub(crate) const SCAN_READ: usize = 256 << 10;
 
-/// The names of a segment's files in the directory. They have the suffix `.swap` if a committed replacement was not
-/// renamed yet.
+/// The names of a segment's files in the directory. They have the suffix `.swap` if a committed replacement
+/// was not renamed yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SegmentFiles {
     pub(crate) log: String,
@@ -170,8 +172,8 @@ impl Segment {
         }
     }
 
-    /// The base offset. All records of the segment have an offset at or above it; a record at exactly this offset need not
-    /// exist.
+    /// The base offset. All records of the segment have an offset at or above it; a record at exactly this
+    /// offset need not exist.
     pub fn base_offset(&self) -> i64 {
         self.base_offset
     }
@@ -209,9 +211,9 @@ impl Segment {
         self.open_files.directory.path_of(&self.files.log)
     }
 
-    /// The bytes of the segment's batches: the size of the `.log`. For the last segment, without the bytes after the last
-    /// whole batch, such as the zeros of a preallocated file. The value is fixed when the log is opened for the last
-    /// segment, and at the first call for others.
+    /// The bytes of the segment's batches: the size of the `.log`. For the last segment, without the bytes
+    /// after the last whole batch, such as the zeros of a preallocated file. The value is fixed when the
+    /// log is opened for the last segment, and at the first call for others.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::LogChanged`] if the file is gone.
@@ -252,13 +254,15 @@ impl Segment {
         let is_read = bytes.mapped().is_none() && bytes.size() > 0;
         let log = LogFile::new(bytes, ahead, Arc::clone(&self.open_files), self.truncations);
         if !is_read {
-            // the bytes of a mapping may have been overwritten in place, and those of an empty file removed; each read checks it
+            // the bytes of a mapping may have been overwritten in place, and those of an empty file removed;
+            // each read checks it
             log.check_unchanged()?;
         }
         Ok(log)
     }
 
-    /// Fails if a `LogWriter` has truncated the log since it was opened. Called before a result from memory is returned.
+    /// Fails if a `LogWriter` has truncated the log since it was opened. Called before a result from memory
+    /// is returned.
     #[inline]
     pub(crate) fn check_unchanged(&self) -> Result<()> {
         self.open_files.check_truncations(self.truncations, || self.path())
@@ -307,8 +311,8 @@ impl Segment {
         )
     }
 
-    /// The transaction index, or `None` if there is no such file: the segment contains no abort marker, or the file was
-    /// lost.
+    /// The transaction index, or `None` if there is no such file: the segment contains no abort marker, or
+    /// the file was lost.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -338,8 +342,9 @@ impl Segment {
         }
     }
 
-    /// The index or a part of it, for a look-up that can work without one. An error becomes a warning. Not for an interrupt, nor
-    /// for an error of the `.log` on which the result depends: they have to end the look-up.
+    /// The index or a part of it, for a look-up that can work without one. An error becomes a warning. Not
+    /// for an interrupt, nor for an error of the `.log` on which the result depends: they have to end the
+    /// look-up.
     pub(crate) fn or_warn<T>(&self, index: Result<Option<T>>) -> Option<T> {
         index.unwrap_or_else(|error| {
             self.warn(&format!("{error}; the look-up does not use it"));
@@ -357,10 +362,11 @@ impl Segment {
         Ok(Walk::new(self.log_file(read)?, bounds, 0, Some(bounds.before_first(leader_epoch))))
     }
 
-    /// A walk from the segment's first batch that skips damage, after a segment that ended with `leader_epoch`.
+    /// A walk from the segment's first batch that skips damage, after a segment that ended with
+    /// `leader_epoch`.
     ///
-    /// If the first two batches here both have a lower epoch, the epoch before them is treated as damaged and ignored.
-    /// Otherwise every batch of this segment would count as damaged.
+    /// If the first two batches here both have a lower epoch, the epoch before them is treated as damaged and
+    /// ignored. Otherwise every batch of this segment would count as damaged.
     pub(crate) fn walk_after(&self, leader_epoch: i32, read: usize) -> Result<Walk> {
         let mut walk = self.walk(leader_epoch, read)?;
         let Ok(&first) = walk.header_at(0)? else { return Ok(walk) };
@@ -378,8 +384,9 @@ impl Segment {
         Ok(walk)
     }
 
-    /// Warns about a batch that no index can refer to. Old versions of Kafka's cleaner left such batches. In the last batch
-    /// of a log, whose base offset nothing else confirms, the cause may also be a flipped bit.
+    /// Warns about a batch that no index can refer to. Old versions of Kafka's cleaner left such batches. In
+    /// the last batch of a log, whose base offset nothing else confirms, the cause may also be a flipped
+    /// bit.
     pub(crate) fn note_overflow(&self, batch: &Batch) {
         if !is_relative(batch.header.last_offset, self.base_offset)
             && !self.has_overflow.swap(true, Ordering::Relaxed)
@@ -411,8 +418,8 @@ impl Segment {
         self.tail.get().map(|tail| tail.end_offset)
     }
 
-    /// The largest timestamp of the segment's records, ms since the epoch; the file's modification time if no record has a
-    /// timestamp. Kafka: `LogSegment.largestTimestamp`.
+    /// The largest timestamp of the segment's records, ms since the epoch; the file's modification time if no
+    /// record has a timestamp. Kafka: `LogSegment.largestTimestamp`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if it has to be read from the log and the log is damaged; [`Error::Io`].
@@ -423,7 +430,8 @@ impl Segment {
         }
     }
 
-    /// The largest timestamp of the first batch, ms; `None` without a batch. Kafka: `LogSegment.getFirstBatchTimestamp`.
+    /// The largest timestamp of the first batch, ms; `None` without a batch. Kafka:
+    /// `LogSegment.getFirstBatchTimestamp`.
     pub(crate) fn first_batch_timestamp(&self) -> Result<Option<i64>> {
         Ok(self.walk(-1, LOOKUP_READ)?.header_at(0)?.ok().map(|header| header.max_timestamp))
     }

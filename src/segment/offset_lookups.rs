@@ -10,9 +10,9 @@ use crate::error::{Error, Result};
 const TYPICAL_BATCH_BYTES: u64 = 16 << 10;
 
 impl Segment {
-    /// The batch that contains `offset`, or the next one of the segment, if that is known without a system call: the table
-    /// has it, its checksum was verified, and no call has found that a `LogWriter` opened the log, which could have truncated it
-    /// since.
+    /// The batch that contains `offset`, or the next one of the segment, if that is known without a system
+    /// call: the table has it, its checksum was verified, and no call has found that a `LogWriter` opened
+    /// the log, which could have truncated it since.
     #[inline]
     pub(crate) fn known_batch(&self, offset: i64) -> Option<FoundBatch> {
         if self.open_files.is_counted() {
@@ -22,8 +22,9 @@ impl Segment {
         table.find(offset, table.bucket(offset))
     }
 
-    /// The batch that contains `offset`, or the next one of the segment, if the segment has a table; `None` if
-    /// [`Segment::find_offset`] is needed. Counts the look-up, and builds the table after enough of them.
+    /// The batch that contains `offset`, or the next one of the segment, if the segment has a table; `None`
+    /// if [`Segment::find_offset`] is needed. Counts the look-up, and builds the table after enough of
+    /// them.
     pub(crate) fn find_in_batch_table(&self, offset: i64) -> Result<Option<FoundBatch>> {
         let Some(table) = self.counted_batch_table(FIRST_OF_SINGLE)? else { return Ok(None) };
         self.check_unchanged()?;
@@ -82,7 +83,8 @@ impl<'a> OffsetLookups<'a> {
         self.table.map_or(0, |table| table.prefetch(bucket))
     }
 
-    /// The batch of an offset, whose bucket [`OffsetLookups::bucket`] returned; `None` if a single look-up is needed.
+    /// The batch of an offset, whose bucket [`OffsetLookups::bucket`] returned; `None` if a single look-up is
+    /// needed.
     #[inline]
     pub(crate) fn find(&mut self, offset: i64, bucket: Option<Bucket>) -> Result<Option<FoundBatch>> {
         let found = self.table.zip(bucket).and_then(|(table, bucket)| table.find(offset, bucket));
@@ -104,7 +106,8 @@ impl<'a> OffsetLookups<'a> {
     }
 }
 
-/// A table, or `None` if it cannot be built: the single look-up returns the error. Only an interrupt is passed on.
+/// A table, or `None` if it cannot be built: the single look-up returns the error. Only an interrupt is
+/// passed on.
 pub(super) fn none_on_error<T>(table: Result<Option<T>>) -> Result<Option<T>> {
     match table {
         Err(interrupted @ Error::Interrupted(_)) => Err(interrupted),

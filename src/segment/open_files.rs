@@ -1,4 +1,5 @@
-//! The open files and mappings of a partition. They are opened on first use, and a limited number is kept open.
+//! The open files and mappings of a partition. They are opened on first use, and a limited number is kept
+//! open.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -13,8 +14,9 @@ use crate::fs::{Directory, SystemFile};
 use crate::state::truncation_count;
 use crate::types::{Interrupt, Io};
 
-/// A partition's directory and its open files. Files in use stay open regardless of the limits. Files that are only
-/// kept are dropped, the least recently used first, beyond the limit of the log and beyond that of the process.
+/// A partition's directory and its open files. Files in use stay open regardless of the limits. Files that
+/// are only kept are dropped, the least recently used first, beyond the limit of the log and beyond that of
+/// the process.
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
     pub(crate) directory: Directory,
@@ -57,7 +59,8 @@ impl OpenFiles {
         }
     }
 
-    /// Notes the offset up to which the log was synced, as a file of a writer or of a broker says now: a truncation lowers it.
+    /// Notes the offset up to which the log was synced, as a file of a writer or of a broker says now: a
+    /// truncation lowers it.
     pub(crate) fn note_synced(&self, offset: i64) {
         self.synced.store(offset, Ordering::Relaxed);
     }
@@ -85,9 +88,9 @@ impl OpenFiles {
         self.truncations.get().is_some()
     }
 
-    /// Fails if the truncation count is not `known`, the count when the log was opened; `file` is named by the error. Costs a
-    /// system call, also in a log that only Kafka has written: a `LogWriter` may have opened it since. Kafka's own truncations are
-    /// not counted.
+    /// Fails if the truncation count is not `known`, the count when the log was opened; `file` is named by
+    /// the error. Costs a system call, also in a log that only Kafka has written: a `LogWriter` may have
+    /// opened it since. Kafka's own truncations are not counted.
     pub(crate) fn check_truncations(&self, known: Option<u64>, file: impl FnOnce() -> PathBuf) -> Result<()> {
         // the first `LogWriter` begins to count at 0
         if self.truncations()?.unwrap_or(0) == known.unwrap_or(0) {

@@ -1,5 +1,6 @@
-//! Batches whose checksum is right and whose offsets contradict those before them: some were written by a leader that was elected with
-//! fewer records, others by clients that assigned offsets. Kafka keeps them all, and no writer here cuts them off.
+//! Batches whose checksum is right and whose offsets contradict those before them: some were written by a
+//! leader that was elected with fewer records, others by clients that assigned offsets. Kafka keeps them all,
+//! and no writer here cuts them off.
 
 use std::ops::Range;
 
@@ -17,8 +18,9 @@ struct Repeated {
 }
 
 impl Walk {
-    /// Whether the batch at the position begins at or below the last offset before it and ends above it, with a right checksum: a
-    /// consumer reads its records above that offset. Not if a flipped bit of its base offset, which no checksum covers, explains that.
+    /// Whether the batch at the position begins at or below the last offset before it and ends above it, with
+    /// a right checksum: a consumer reads its records above that offset. Not if a flipped bit of its base
+    /// offset, which no checksum covers, explains that.
     #[cold]
     pub(super) fn is_intact_overlap(&mut self, header: &BatchHeader) -> Result<bool> {
         let Some(before) = self.before else { return Ok(false) };
@@ -41,12 +43,14 @@ impl Walk {
         Ok(header.is_wrapper() || !difference.cast_unsigned().is_power_of_two())
     }
 
-    /// Notes the batches after one if they repeat offsets up to its last one, which a leader has appended a second time (KAFKA-19407): a
-    /// consumer passes over them. They are whole v2 batches without a gap between them, two or more with the one that goes on above that
-    /// offset, and after them the log goes on without a gap.
+    /// Notes the batches after one if they repeat offsets up to its last one, which a leader has appended a
+    /// second time (KAFKA-19407): a consumer passes over them. They are whole v2 batches without a gap
+    /// between them, two or more with the one that goes on above that offset, and after them the log goes
+    /// on without a gap.
     ///
-    /// `before`: the state before the batch. Each offset must have a record in the batches up to it: batches whose base offsets have
-    /// flipped bits, or that a disk wrote to a wrong place, let others seem to repeat offsets.
+    /// `before`: the state before the batch. Each offset must have a record in the batches up to it: batches
+    /// whose base offsets have flipped bits, or that a disk wrote to a wrong place, let others seem to
+    /// repeat offsets.
     #[cold]
     pub(super) fn note_repeated(&mut self, batch: &Batch, before: Option<Preceding>) -> Result<bool> {
         let header = batch.header;
@@ -108,7 +112,8 @@ impl Walk {
         Ok(repeated.filter(|_| leads_on && batches >= 2))
     }
 
-    /// Whether the batches before a position, which is that of the walk, have a record of each offset from this one on.
+    /// Whether the batches before a position, which is that of the walk, have a record of each offset from
+    /// this one on.
     fn has_all_from(&mut self, offset: i64, position: u64) -> Result<bool> {
         if self.complete_from <= offset || self.origin == Origin::FirstBatch {
             return Ok(self.complete_from <= offset);
@@ -125,12 +130,14 @@ impl Walk {
         Ok(walk.position == position && walk.complete_from <= offset)
     }
 
-    /// The bytes after a batch that was returned, if the batches in them repeat its last offsets and those before.
+    /// The bytes after a batch that was returned, if the batches in them repeat its last offsets and those
+    /// before.
     pub(crate) fn repeated_after(&self, batch: &Batch) -> Option<Range<u64>> {
         Some(self.repeated.clone()).filter(|repeated| repeated.start == batch.end())
     }
 
-    /// Whether the batch at damage is whole, and its checksum is right: then it is no torn write, whatever contradicts it.
+    /// Whether the batch at damage is whole, and its checksum is right: then it is no torn write, whatever
+    /// contradicts it.
     pub(crate) fn is_intact_at(&mut self, damage: &Damage) -> Result<bool> {
         let start = self.log.read(damage.position, V2_HEADER)?;
         let magic = start.get(PREFIX - 1).copied().unwrap_or_default();

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Pairs of a key and a value in atomic words, one pair in each, so no reader sees half a pair. Each key has one place: a
-/// later pair replaces an earlier one there.
+/// Pairs of a key and a value in atomic words, one pair in each, so no reader sees half a pair. Each key has
+/// one place: a later pair replaces an earlier one there.
 ///
 /// For facts about bytes that do not change: a pair that is lost or read late is found again.
 #[derive(Debug, Default)]
@@ -50,7 +50,8 @@ impl<Places: AsRef<[AtomicU64]>> PairCache<Places> {
 
     fn place(&self, stored: u64) -> Option<&AtomicU64> {
         let places = self.0.as_ref();
-        // the fraction of the key times 2³² divided by the golden ratio: keys at equal distances are spread evenly
+        // the fraction of the key times 2³² divided by the golden ratio: keys at equal distances are spread
+        // evenly
         let hash = stored.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         places.get(usize::try_from(hash.wrapping_mul(places.len() as u64) >> 32).ok()?)
     }

@@ -33,8 +33,8 @@ impl IndexBytes {
     }
 }
 
-/// Collects the batches of a part and the entries of its indexes. The entries have absolute offsets, because the base offset of a
-/// part may still change.
+/// Collects the batches of a part and the entries of its indexes. The entries have absolute offsets, because
+/// the base offset of a part may still change.
 #[derive(Debug)]
 pub(crate) struct PartBuilder {
     pub(crate) base_offset: i64,
@@ -80,7 +80,8 @@ impl PartBuilder {
         }
     }
 
-    /// Sets the position after its last byte: batches that repeat offsets may follow the last one that was added.
+    /// Sets the position after its last byte: batches that repeat offsets may follow the last one that was
+    /// added.
     pub(crate) fn end_at(&mut self, position: u64) {
         self.end = position;
     }

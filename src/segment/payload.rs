@@ -12,14 +12,15 @@ use crate::record::{BatchHeader, V2_HEADER, varint};
 const MAX_BEFORE_VALUE: u64 = 64 << 10;
 
 impl Walk {
-    /// The end of the damaged batch by its own length, if its header is possible; else its position. It may be above the end of the
-    /// segment.
+    /// The end of the damaged batch by its own length, if its header is possible; else its position. It may
+    /// be above the end of the segment.
     pub(super) fn payload_end(&mut self, damage: &Damage) -> Result<u64> {
         let header = self.possible_header(damage.position, damage.offset)?;
         Ok(damage.position + header.map_or(0, |header| u64::from(header.size)))
     }
 
-    /// The end of the damaged batch by its own length, if the header of another damaged batch is there, with the next offset.
+    /// The end of the damaged batch by its own length, if the header of another damaged batch is there, with
+    /// the next offset.
     pub(super) fn end_at_damaged_header(&mut self, damage: &Damage) -> Result<Option<u64>> {
         let Some(header) = self.possible_header(damage.position, damage.offset)? else { return Ok(None) };
         let (end, next_offset) = (damage.position + u64::from(header.size), header.last_offset + 1);
@@ -31,15 +32,15 @@ impl Walk {
         Ok(next.filter(|next| next.base_offset == next_offset).map(|_| end))
     }
 
-    /// Whether whole batches after damage that destroyed a header, the first of them and those up to `end`, are in a value of its batch.
-    /// Not every such value is found.
+    /// Whether whole batches after damage that destroyed a header, the first of them and those up to `end`,
+    /// are in a value of its batch. Not every such value is found.
     pub(super) fn are_in_value(&mut self, damage: &Damage, first: &Batch, end: u64) -> Result<bool> {
         Ok(self.follows_lower_offsets(damage, first)?
             || self.is_within_record(damage, first.position, end)?)
     }
 
-    /// Whether a whole batch that ends where these begin has an offset below that of the damage. Not if it is the expected one without
-    /// its first bytes, as at the end of a lost sector.
+    /// Whether a whole batch that ends where these begin has an offset below that of the damage. Not if it is
+    /// the expected one without its first bytes, as at the end of a lost sector.
     fn follows_lower_offsets(&mut self, damage: &Damage, first: &Batch) -> Result<bool> {
         let (mut from, high) = (damage.position + 1, damage.offset);
         while let Some(candidate) = self.next_candidate(from, first.position, first.position, 1..high)? {
@@ -56,8 +57,9 @@ impl Walk {
         Ok(false)
     }
 
-    /// Whether a whole batch from a position on has one of these offsets, and whole batches after it lead to the end of the data. Then
-    /// batches before it with higher offsets are in a value: no batch in a value ends where its record does.
+    /// Whether a whole batch from a position on has one of these offsets, and whole batches after it lead to
+    /// the end of the data. Then batches before it with higher offsets are in a value: no batch in a
+    /// value ends where its record does.
     pub(super) fn leads_to_end(&mut self, from: u64, offsets: Range<i64>) -> Result<bool> {
         let (mut from, end) = (from, self.bounds.end);
         while let Some(candidate) = self.next_candidate(from, end, end, offsets.clone())? {
@@ -74,7 +76,8 @@ impl Walk {
         Ok(false)
     }
 
-    /// Whether the start of a v2 record before these batches, which has no headers, has lengths by which they are in its value.
+    /// Whether the start of a v2 record before these batches, which has no headers, has lengths by which they
+    /// are in its value.
     fn is_within_record(&mut self, damage: &Damage, first: u64, end: u64) -> Result<bool> {
         let from = (damage.position + 1).max(first.saturating_sub(MAX_BEFORE_VALUE));
         if !self.spend(first - from) {
@@ -106,8 +109,8 @@ impl Walk {
     }
 }
 
-/// The place of the value of the record at the start of some bytes, which need not contain the value, and the end of the record; `None` if
-/// there is no record, or it ends before its value.
+/// The place of the value of the record at the start of some bytes, which need not contain the value, and the
+/// end of the record; `None` if there is no record, or it ends before its value.
 fn value_of_record(bytes: &[u8]) -> Option<(Range<u64>, u64)> {
     let mut rest = bytes;
     let length = u64::try_from(varint::read_i32(&mut rest).ok()?).ok()?;

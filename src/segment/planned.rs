@@ -8,7 +8,8 @@ use crate::error::Result;
 
 /// The state of one segment when a [`Split`](crate::log::Split) was planned.
 ///
-/// It contains no inode and no time: another machine may read the split, from a copy or through another mount.
+/// It contains no inode and no time: another machine may read the split, from a copy or through another
+/// mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct PlannedSegment {
@@ -16,7 +17,8 @@ pub struct PlannedSegment {
     pub base_offset: i64,
     /// Bytes of its batches.
     pub size: u64,
-    /// The checksum of its first batch; `None` if it has no batch, or the header of the first one is damaged.
+    /// The checksum of its first batch; `None` if it has no batch, or the header of the first one is
+    /// damaged.
     pub first_batch_crc: Option<u32>,
     /// Whether it was the last segment, which may grow.
     pub is_last: bool,

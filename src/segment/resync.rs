@@ -1,34 +1,39 @@
 //! Finds the next whole batch after damage.
 //!
-//! A record's value may contain a whole batch (a backup of a log, stored in a log), so a valid checksum alone proves
-//! nothing. These rules are tried in order:
+//! A record's value may contain a whole batch (a backup of a log, stored in a log), so a valid checksum alone
+//! proves nothing. These rules are tried in order:
 //!
-//! 1. The end of the damaged batch by its own length, if its checksum matches (then the damage is outside the checksummed
-//!    bytes: offset, epoch, magic, or the length of a neighbour), or if the batch there continues its offsets exactly.
+//! 1. The end of the damaged batch by its own length, if its checksum matches (then the damage is outside the
+//!    checksummed bytes: offset, epoch, magic, or the length of a neighbour), or if the batch there continues
+//!    its offsets exactly.
 //! 2. The positions in the offset index. Each is checked against the batch it points to.
-//! 3. The position up to which the damaged batch's checksum matches: then only its length is wrong, and if no whole batch is
-//!    there, the rules begin again at that position. If there is none, the whole batch at the end by its own length.
-//! 4. Every position before the known batch of rule 2 (or the end). A batch there is accepted if its offsets are between
-//!    the last good one and the known one, and the whole batches after it, whatever their offsets, lead exactly to the known
-//!    position (or to the end, or to a second damaged header). A batch inside a value of a v2 batch fails this: at least the
-//!    header count follows it. If nothing is left of a header after these batches (the file ends in it, or it is zero), they
-//!    are accepted if the bytes since the damage account for their offsets. A batch is also accepted if the index has entries
-//!    for two of these batches, at the same distance from them: bytes before them were removed or inserted, so no entry has a
-//!    right position.
+//! 3. The position up to which the damaged batch's checksum matches: then only its length is wrong, and if no
+//!    whole batch is there, the rules begin again at that position. If there is none, the whole batch at the
+//!    end by its own length.
+//! 4. Every position before the known batch of rule 2 (or the end). A batch there is accepted if its offsets
+//!    are between the last good one and the known one, and the whole batches after it, whatever their
+//!    offsets, lead exactly to the known position (or to the end, or to a second damaged header). A batch
+//!    inside a value of a v2 batch fails this: at least the header count follows it. If nothing is left of a
+//!    header after these batches (the file ends in it, or it is zero), they are accepted if the bytes since
+//!    the damage account for their offsets. A batch is also accepted if the index has entries for two of
+//!    these batches, at the same distance from them: bytes before them were removed or inserted, so no entry
+//!    has a right position.
 //!
-//! The bytes of the damaged batch by its own length are its payload, if the rest of its header is possible: a batch that was being
-//! written when the process or the broker stopped, or is being written now. Rule 4 accepts a batch that begins there only if
-//! something outside these bytes confirms it: the known batch, two index entries, or the next segment, which begins with the offset
-//! after the last of these batches. Otherwise the log ends at a torn batch, as in Kafka. If the header there is destroyed, nobody knows
-//! where the payload ends. Then batches are part of it if a batch with an offset that is too low ends where they begin, or if a single
-//! byte follows them at the end of the file, which is what is left of the record after its value; unless an index entry, a checkpoint or
-//! a later segment says that the log went on.
+//! The bytes of the damaged batch by its own length are its payload, if the rest of its header is possible: a
+//! batch that was being written when the process or the broker stopped, or is being written now. Rule 4
+//! accepts a batch that begins there only if something outside these bytes confirms it: the known batch, two
+//! index entries, or the next segment, which begins with the offset after the last of these batches.
+//! Otherwise the log ends at a torn batch, as in Kafka. If the header there is destroyed, nobody knows
+//! where the payload ends. Then batches are part of it if a batch with an offset that is too low ends where
+//! they begin, or if a single byte follows them at the end of the file, which is what is left of the record
+//! after its value; unless an index entry, a checkpoint or a later segment says that the log went on.
 //!
-//! All this work is charged to the walk's budget. When that is used up, the rest of the segment is skipped, and the span says that it
-//! was not searched: valid batches may be in it.
+//! All this work is charged to the walk's budget. When that is used up, the rest of the segment is skipped,
+//! and the span says that it was not searched: valid batches may be in it.
 //!
-//! A batch of a magic above 2 whose checksum matches is not damage: a later version of Kafka has written it. A single one before a v2
-//! batch, or at the end of a segment that is not the last, with one bit of its magic wrong, is a v2 batch with a flipped bit.
+//! A batch of a magic above 2 whose checksum matches is not damage: a later version of Kafka has written it.
+//! A single one before a v2 batch, or at the end of a segment that is not the last, with one bit of its magic
+//! wrong, is a v2 batch with a flipped bit.
 
 use std::ops::{ControlFlow, Range};
 
@@ -49,7 +54,8 @@ const CHUNK: usize = 128 << 10;
 const MIN_WORK: u64 = 4 << 10;
 
 impl Segment {
-    /// Moves a walk through this segment after damage, to the next whole batch or to the end, and returns what it skipped.
+    /// Moves a walk through this segment after damage, to the next whole batch or to the end, and returns
+    /// what it skipped.
     pub(crate) fn resume(&self, walk: &mut Walk, damage: &Damage) -> Result<DamagedSpan> {
         self.resume_with(walk, damage, self.or_warn(self.offset_index()).as_deref())
     }
@@ -73,9 +79,11 @@ impl Segment {
 struct Indexed(Option<Batch>);
 
 impl Walk {
-    /// Moves after the damage, to the next whole batch or to the end of the segment, and returns what it skipped.
+    /// Moves after the damage, to the next whole batch or to the end of the segment, and returns what it
+    /// skipped.
     ///
-    /// `is_continued`: whether something outside of the segment's bytes says that batches followed the damage.
+    /// `is_continued`: whether something outside of the segment's bytes says that batches followed the
+    /// damage.
     fn resume(
         &mut self,
         damage: &Damage,
@@ -107,8 +115,9 @@ impl Walk {
         }
     }
 
-    /// The next whole batch, if one damaged batch precedes it; `Continue` with the end of that batch if another damaged one
-    /// begins there. `known`: the result of rule 2, which is the same for all of them.
+    /// The next whole batch, if one damaged batch precedes it; `Continue` with the end of that batch if
+    /// another damaged one begins there. `known`: the result of rule 2, which is the same for all of
+    /// them.
     fn after_one(
         &mut self,
         damage: &Damage,
@@ -152,8 +161,8 @@ impl Walk {
         self.search(damage, known, index).map(|found| ControlFlow::Break(found.or(known)))
     }
 
-    /// Rule 1: the whole batch at the end of the damaged one by its length, and whether the checksum or the offsets confirm
-    /// that length.
+    /// Rule 1: the whole batch at the end of the damaged one by its length, and whether the checksum or the
+    /// offsets confirm that length.
     fn after_own_end(&mut self, damage: &Damage) -> Result<Option<(Batch, bool)>> {
         let start = damage.position;
         let Some(length) = possible_size(self.log.read(start, PREFIX)?) else { return Ok(None) };
@@ -216,15 +225,16 @@ impl Walk {
         Ok(stored == Some(self.log.checksum(magic, start + covered, end)?))
     }
 
-    /// Whether a damaged batch is the last one, because by its own length it ends at the end of the data. Then no batch
-    /// follows, and anything that looks like a batch is inside one of its values.
+    /// Whether a damaged batch is the last one, because by its own length it ends at the end of the data.
+    /// Then no batch follows, and anything that looks like a batch is inside one of its values.
     fn ends_at_data_end(&mut self, start: u64) -> Result<bool> {
         let length = possible_size(self.log.read(start, PREFIX)?);
         Ok(length.is_some_and(|length| start + length as u64 == self.bounds.end))
     }
 
-    /// Rule 3: the end of the damaged batch if only its length is wrong, which is where its checksum matches. Tries every
-    /// position at which a header could start, so a batch inside a value does not end the search.
+    /// Rule 3: the end of the damaged batch if only its length is wrong, which is where its checksum matches.
+    /// Tries every position at which a header could start, so a batch inside a value does not end the
+    /// search.
     fn end_by_checksum(&mut self, damage: &Damage, known: Option<Batch>) -> Result<Option<u64>> {
         let start = damage.position;
         let goal = known.map_or(self.bounds.end, |batch| batch.position);
@@ -239,7 +249,8 @@ impl Walk {
         let (mut checksum, mut done, mut position) =
             (crc::Running::new(magic), start + from, start + PREFIX as u64);
         loop {
-            // the length of the next batch may be wrong too, and its offset lower, where a leader has appended offsets again
+            // the length of the next batch may be wrong too, and its offset lower, where a leader has
+            // appended offsets again
             let low = self.bounds.base_offset.min(damage.offset);
             let next = self.next_candidate(position, goal, u64::MAX, low..high)?;
             let end = next.unwrap_or(goal).max(done);
@@ -361,8 +372,8 @@ impl Walk {
         Ok(None)
     }
 
-    /// How many bytes after the batch the position is that the index has for it: bytes before the batch were removed (or, if
-    /// negative, inserted).
+    /// How many bytes after the batch the position is that the index has for it: bytes before the batch were
+    /// removed (or, if negative, inserted).
     fn index_distance(&mut self, batch: &Batch, index: Option<&OffsetIndex>) -> Result<Option<i64>> {
         let Some(index) = index.filter(|index| self.spend(index.entry_size())) else { return Ok(None) };
         let entry = index.lookup(batch.header.last_offset, Method::Binary)?;
@@ -371,8 +382,8 @@ impl Walk {
         Ok(is_its_own.then(|| i64::from(entry.position) - batch.position.cast_signed()))
     }
 
-    /// The first position below `goal` at which a header could start, by its magic, length and offset alone. `end`: where its batch ends
-    /// at the latest.
+    /// The first position below `goal` at which a header could start, by its magic, length and offset alone.
+    /// `end`: where its batch ends at the latest.
     pub(super) fn next_candidate(
         &mut self,
         from: u64,
@@ -430,7 +441,8 @@ impl Walk {
         if position + length as u64 > self.bounds.end || !self.spend(V2_HEADER as u64) {
             return Ok(None);
         }
-        // charged before the header is read, which decompresses a wrapper, and computes the checksum of a batch with an odd header
+        // charged before the header is read, which decompresses a wrapper, and computes the checksum of a
+        // batch with an odd header
         let start = self.log.read(position, V2_HEADER)?;
         let is_old = start.get(PREFIX - 1).is_some_and(|magic| *magic < 2);
         let is_charged = is_old || BatchHeader::size_to_prove(start).is_some();
@@ -459,8 +471,8 @@ fn is_before(position: u64, batch: Option<Batch>) -> bool {
     batch.is_none_or(|batch| position < batch.position)
 }
 
-/// Whether a batch after damage has an offset that the bytes since the damage account for, with a record in each byte at most. A batch of
-/// a log in a value seldom has.
+/// Whether a batch after damage has an offset that the bytes since the damage account for, with a record in
+/// each byte at most. A batch of a log in a value seldom has.
 fn is_near(damage: &Damage, batch: &Batch) -> bool {
     let bytes = batch.position - damage.position;
     u64::try_from(batch.header.base_offset - damage.offset).is_ok_and(|offsets| offsets <= bytes)

@@ -34,8 +34,8 @@ pub(crate) struct RollState {
 
 /// Whether the append begins a new segment.
 ///
-/// In Kafka's order: the size; the time, measured by record timestamps if the first batch has one and by the clock
-/// otherwise, and never for an empty segment; either index is full; an offset too far from the base.
+/// In Kafka's order: the size; the time, measured by record timestamps if the first batch has one and by the
+/// clock otherwise, and never for an empty segment; either index is full; an offset too far from the base.
 pub(crate) fn should_roll(params: &RollParams, state: &RollState) -> bool {
     let waited = match state.first_batch_timestamp {
         Some(first) if first >= 0 => params.max_timestamp.saturating_sub(first),

@@ -20,9 +20,9 @@ pub(crate) enum Found {
 }
 
 impl Segment {
-    /// A walk that starts at or before the first batch whose last offset is at or above `offset`: from the preceding index
-    /// entry if the log confirms it, else from the segment's start. The flag is true if the entry confirmed the offsets of
-    /// the walk's first batch, and not only its position.
+    /// A walk that starts at or before the first batch whose last offset is at or above `offset`: from the
+    /// preceding index entry if the log confirms it, else from the segment's start. The flag is true if
+    /// the entry confirmed the offsets of the walk's first batch, and not only its position.
     pub(crate) fn walk_to(&self, offset: i64, leader_epoch: i32, read: usize) -> Result<(Walk, bool)> {
         let from_start = || Ok((self.walk(leader_epoch, read)?, true));
         let Some(index) = self.or_warn(self.offset_index()) else { return from_start() };
@@ -47,10 +47,10 @@ impl Segment {
         from_start()
     }
 
-    /// Confirms an offset index entry against the log: a batch starts at its position, and the entry's offset is that
-    /// batch's last offset (as 4.x writes it) or base offset (0.8 to 0.11), or the last offset of a later batch (an append
-    /// of several batches, as followers used to get them). Returns the position, and whether one of the first two cases
-    /// applies.
+    /// Confirms an offset index entry against the log: a batch starts at its position, and the entry's offset
+    /// is that batch's last offset (as 4.x writes it) or base offset (0.8 to 0.11), or the last offset of
+    /// a later batch (an append of several batches, as followers used to get them). Returns the position,
+    /// and whether one of the first two cases applies.
     pub(super) fn confirm(&self, entry: OffsetPosition, walk: &mut Walk) -> Result<Option<(u64, bool)>> {
         let Ok(position) = u64::try_from(entry.position) else { return Ok(None) };
         if position >= walk.bounds.end {
@@ -85,8 +85,8 @@ impl Segment {
 
     /// The first batch whose last offset is at or above `offset`. Kafka: `LogSegment.translateOffset`.
     ///
-    /// Reads and verifies only the batches that the result depends on: the batch found and, if the offset is in a gap, the
-    /// batch before it, whose end is then part of the result, and the header after it.
+    /// Reads and verifies only the batches that the result depends on: the batch found and, if the offset is
+    /// in a gap, the batch before it, whose end is then part of the result, and the header after it.
     pub(crate) fn find_offset(&self, offset: i64) -> Result<Found> {
         let (mut walk, is_exact) = self.walk_to(offset, -1, self.lookup_ahead())?;
         walk.log.set_ahead(LOOKUP_READ);
@@ -118,8 +118,8 @@ impl Segment {
         }
     }
 
-    /// Bytes of the smaller one of the two batches that look-ups found last: a single large batch among small ones is not
-    /// typical. `None` before the first look-up.
+    /// Bytes of the smaller one of the two batches that look-ups found last: a single large batch among small
+    /// ones is not typical. `None` before the first look-up.
     pub(super) fn typical_found_bytes(&self) -> Option<u64> {
         let found = self.found_bytes.iter().map(|bytes| u64::from(bytes.load(Ordering::Relaxed)));
         found.filter(|bytes| *bytes > 0).min()
@@ -150,8 +150,8 @@ impl Segment {
             if in_gap && walked == 1 && !first_is_confirmed {
                 return Ok(None);
             }
-            // a gap before a batch is accepted only if the batch after it agrees: the missing offset may be in that one, out of
-            // order
+            // a gap before a batch is accepted only if the batch after it agrees: the missing offset may be
+            // in that one, out of order
             if in_gap
                 && let Some(batch) = &batch
                 && let Some(damage) = walk.contradicted_by_next(batch)?
@@ -168,7 +168,8 @@ impl Segment {
         }
     }
 
-    /// Bytes of the batch that a look-up found last, with the header after it: most batches of a segment have about one size.
+    /// Bytes of the batch that a look-up found last, with the header after it: most batches of a segment have
+    /// about one size.
     fn found_read(&self) -> usize {
         let [last, _] = &self.found_bytes;
         usize::try_from(last.load(Ordering::Relaxed)).unwrap_or(usize::MAX).saturating_add(V2_HEADER)
@@ -176,8 +177,8 @@ impl Segment {
 
     /// Bytes to read at a time at an index entry if the file is not mapped.
     ///
-    /// One window holds the small batches of an index interval. Large batches have an entry each, which refers to the batch
-    /// before the one that is searched for: of that one only the header is needed.
+    /// One window holds the small batches of an index interval. Large batches have an entry each, which
+    /// refers to the batch before the one that is searched for: of that one only the header is needed.
     fn lookup_ahead(&self) -> usize {
         if self.found_read() <= LOOKUP_READ / 2 { LOOKUP_READ } else { V2_HEADER }
     }
@@ -188,8 +189,9 @@ impl Segment {
         if found <= MAX_LOOKUP_READ { found.max(LOOKUP_READ) } else { LOOKUP_READ }
     }
 
-    /// The next batch, its checksum checked unless a call of this log is known to have done so; a wrong one is damage. For walks
-    /// that verify every batch. The checksum of a batch that `is_decoded`, whose records the caller reads next, is checked in any case.
+    /// The next batch, its checksum checked unless a call of this log is known to have done so; a wrong one
+    /// is damage. For walks that verify every batch. The checksum of a batch that `is_decoded`, whose
+    /// records the caller reads next, is checked in any case.
     pub(super) fn step_verified(
         &self,
         walk: &mut Walk,
@@ -247,8 +249,8 @@ impl Error {
     }
 }
 
-/// Whether an entry of an offset index with this offset names a batch at the entry's position (`is_first`) or after it; `None` if
-/// a later batch decides. [`Segment::confirm`] has the three cases.
+/// Whether an entry of an offset index with this offset names a batch at the entry's position (`is_first`) or
+/// after it; `None` if a later batch decides. [`Segment::confirm`] has the three cases.
 #[inline]
 pub(crate) fn entry_names(offset: i64, header: &BatchHeader, is_first: bool) -> Option<bool> {
     if header.last_offset == offset || is_first && header.base_offset == offset {

@@ -84,8 +84,8 @@ impl fmt::Debug for SharedBytes {
     }
 }
 
-/// The buffer for other bytes: the same one, or a new one if the bytes in it are shared. Its capacity is the length of the old one,
-/// up to that of a scan's reads.
+/// The buffer for other bytes: the same one, or a new one if the bytes in it are shared. Its capacity is the
+/// length of the old one, up to that of a scan's reads.
 pub(crate) fn reusable(buffer: &mut Arc<Vec<u8>>) -> &mut Vec<u8> {
     if Arc::get_mut(buffer).is_none() {
         *buffer = Arc::new(Vec::with_capacity(buffer.len().min(SCAN_READ)));

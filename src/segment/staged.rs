@@ -8,8 +8,8 @@ use crate::fs::{Directory, STAGED};
 /// The files of a new segment. The `.log` is last: the segment exists once it has its name.
 const FILES: [FileKind; 3] = [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::Log];
 
-/// The staged files of an empty segment. Only renames remain to be done, which need no space. The files are removed on
-/// drop.
+/// The staged files of an empty segment. Only renames remain to be done, which need no space. The files are
+/// removed on drop.
 #[derive(Debug)]
 pub(crate) struct StagedSegment {
     directory: Directory,
@@ -30,8 +30,8 @@ impl StagedSegment {
         Ok(staged)
     }
 
-    /// Renames the files to their final names, replacing those of an existing segment, so that a segment exists at all
-    /// times. The names are durable after a sync of the directory.
+    /// Renames the files to their final names, replacing those of an existing segment, so that a segment
+    /// exists at all times. The names are durable after a sync of the directory.
     pub(crate) fn put(self) -> Result<()> {
         self.directory.remove(&segment_file(self.base_offset, FileKind::TransactionIndex))?;
         for kind in FILES {

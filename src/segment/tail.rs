@@ -1,8 +1,8 @@
 //! The end of a segment: the end position of its data, and the next offset.
 //!
-//! Kafka takes the log end offset from the last index entry and a read after it, and verifies neither. Here the walk
-//! starts at the last entry that the log confirms, verifies every batch after it, and accepts an end only if no valid
-//! batch follows.
+//! Kafka takes the log end offset from the last index entry and a read after it, and verifies neither. Here
+//! the walk starts at the last entry that the log confirms, verifies every batch after it, and accepts an end
+//! only if no valid batch follows.
 
 use std::time::{Duration, SystemTime};
 
@@ -24,14 +24,15 @@ const APPEND_TIME: Duration = Duration::from_mins(1);
 /// The end of a segment.
 #[derive(Debug, Clone)]
 pub(crate) struct Tail {
-    /// The position after the last byte of data. In the last segment, a torn batch or the zeros of a preallocated file may
-    /// follow; in other segments it is the size of the file.
+    /// The position after the last byte of data. In the last segment, a torn batch or the zeros of a
+    /// preallocated file may follow; in other segments it is the size of the file.
     pub(crate) end: u64,
     /// The offset after the last batch.
     pub(crate) end_offset: i64,
     /// The damage that ends the last segment before the end of its file.
     pub(crate) cut: Option<Damage>,
-    /// Whether the search for a valid batch after the end was completed, and found none of a later format; otherwise `cut` says why.
+    /// Whether the search for a valid batch after the end was completed, and found none of a later format;
+    /// otherwise `cut` says why.
     pub(crate) is_searched: bool,
     /// Whether a batch with a right checksum is there that contradicts those before it.
     pub(crate) is_intact: bool,
@@ -67,8 +68,8 @@ impl Segment {
         Ok(self.tail()?.cut.as_ref())
     }
 
-    /// [`Segment::torn_tail`], unless the bytes are an append in progress. If the search for batches in them was given up, the warning is
-    /// returned in any case.
+    /// [`Segment::torn_tail`], unless the bytes are an append in progress. If the search for batches in them
+    /// was given up, the warning is returned in any case.
     pub(crate) fn torn_tail_warning(&self) -> Result<Option<String>> {
         let tail = self.tail()?;
         if tail.cut.is_none() {
@@ -78,8 +79,9 @@ impl Segment {
         if is_in_progress { Ok(None) } else { self.torn_tail() }
     }
 
-    /// Whether bytes after the data may be an append in progress: the `.log` was changed since this segment was listed, or within the
-    /// last minute by a broker or a writer that has the log open. A reader sees a batch in part while it is written.
+    /// Whether bytes after the data may be an append in progress: the `.log` was changed since this segment
+    /// was listed, or within the last minute by a broker or a writer that has the log open. A reader sees
+    /// a batch in part while it is written.
     pub(crate) fn is_being_written(&self) -> Result<bool> {
         // in this order: an append is finished before its writer releases the lock
         let is_open = self.open_files.directory.is_locked();
@@ -144,8 +146,9 @@ impl Segment {
         }
     }
 
-    /// A walk from the batch of the last offset index entry that the log confirms, or from the first batch if there is no
-    /// such entry. It goes to the end of the file, because the end of the data may not be known yet.
+    /// A walk from the batch of the last offset index entry that the log confirms, or from the first batch if
+    /// there is no such entry. It goes to the end of the file, because the end of the data may not be
+    /// known yet.
     pub(super) fn walk_from_last_entry(&self, index: Option<&OffsetIndex>) -> Result<Walk> {
         let bounds = Bounds { base_offset: self.base_offset(), upper: self.upper(), end: self.file_size()? };
         let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, None);

@@ -1,8 +1,8 @@
 //! Increasing times and their offsets, in a layout in which a look-up misses the cache at most once.
 //!
-//! The span of time is divided into buckets of equal width. A bucket is one cache line, which contains its records and
-//! the first record after it. So the result for a time is in the line of its bucket, and a multiplication computes
-//! which line that is.
+//! The span of time is divided into buckets of equal width. A bucket is one cache line, which contains its
+//! records and the first record after it. So the result for a time is in the line of its bucket, and a
+//! multiplication computes which line that is.
 //!
 //! ```text
 //! ├──x─x───x─x──x────┼──x────────────x──┼──────────────────┼──────x───────  time →
@@ -10,8 +10,8 @@
 //!  the next one       the next one       one
 //! ```
 //!
-//! Times of a log increase evenly enough that most buckets hold a few records. The records of a bucket that do not fit
-//! into its line are stored separately and bisected.
+//! Times of a log increase evenly enough that most buckets hold a few records. The records of a bucket that
+//! do not fit into its line are stored separately and bisected.
 
 use crate::types::distance;
 
@@ -52,8 +52,8 @@ impl TimeBuckets {
         }
     }
 
-    /// The index of the line that contains the result for a time; an index past the last line if no record is at or above
-    /// it.
+    /// The index of the line that contains the result for a time; an index past the last line if no record is
+    /// at or above it.
     #[inline]
     pub(super) fn place(&self, target: i64) -> usize {
         match self {
@@ -101,7 +101,8 @@ pub(super) struct Lines<T, const ROWS: usize> {
 struct Line<T, const ROWS: usize> {
     /// The time of the first record.
     time: i64,
-    /// The offset of the first record; if the records were spilled, the index of the first of them in `Lines::spilled`.
+    /// The offset of the first record; if the records were spilled, the index of the first of them in
+    /// `Lines::spilled`.
     offset: u32,
     /// How many records were spilled; 0 if none.
     spilled: u32,

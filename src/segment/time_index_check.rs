@@ -1,7 +1,8 @@
 //! A comparison of a segment's time index with all of its batches.
 //!
-//! A look-up that uses an entry compares it with the batches back to those of the preceding entry. Only a pass over all
-//! batches detects several wrong entries in a row, each with the timestamp of a batch that is not the largest so far.
+//! A look-up that uses an entry compares it with the batches back to those of the preceding entry. Only a
+//! pass over all batches detects several wrong entries in a row, each with the timestamp of a batch that is
+//! not the largest so far.
 
 use std::iter::Peekable;
 use std::sync::Arc;
@@ -13,7 +14,8 @@ use crate::index::TimeIndex;
 use crate::record::BatchHeader;
 use crate::types::TimestampOffset;
 
-/// Warns of the first entry of a time index whose timestamp is not the largest one of the batches up to its offset.
+/// Warns of the first entry of a time index whose timestamp is not the largest one of the batches up to its
+/// offset.
 #[derive(Debug)]
 pub(super) struct TimeIndexCheck<'a> {
     segment: &'a Segment,
@@ -60,8 +62,8 @@ impl<'a> TimeIndexCheck<'a> {
         }
     }
 
-    /// Ends after the last batch. The entries after it belong to batches that were appended after the log was opened, if the
-    /// segment is the last one.
+    /// Ends after the last batch. The entries after it belong to batches that were appended after the log was
+    /// opened, if the segment is the last one.
     pub(super) fn finish(mut self) {
         if let Some(entry) = self.entries.next()
             && !self.segment.is_last()

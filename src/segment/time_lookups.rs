@@ -8,8 +8,9 @@ use crate::error::Result;
 use crate::types::TimestampOffset;
 
 impl Segment {
-    /// The first record of the segment at or above a time, if that is known without a system call: the segment has a table,
-    /// and no call has found that a `LogWriter` opened the log, which could have truncated it since.
+    /// The first record of the segment at or above a time, if that is known without a system call: the
+    /// segment has a table, and no call has found that a `LogWriter` opened the log, which could have
+    /// truncated it since.
     #[inline]
     pub(crate) fn known_record(&self, target: i64) -> Option<TimestampOffset> {
         if self.open_files.is_counted() {
@@ -19,8 +20,8 @@ impl Segment {
         table.find(target, table.place(target))
     }
 
-    /// The first record of the segment at or above a time, if the segment has a table; `None` if [`Segment::find_time`] is
-    /// needed. Counts the look-up, and builds the table after enough of them.
+    /// The first record of the segment at or above a time, if the segment has a table; `None` if
+    /// [`Segment::find_time`] is needed. Counts the look-up, and builds the table after enough of them.
     pub(crate) fn find_in_time_table(&self, target: i64) -> Result<Option<TimestampOffset>> {
         let Some(table) = self.counted_time_table(FIRST_OF_SINGLE)? else { return Ok(None) };
         self.check_unchanged()?;
@@ -61,8 +62,8 @@ impl<'a> TimeLookups<'a> {
         self.table.map_or(0, |table| table.prefetch(place))
     }
 
-    /// The first record of the segment at or above a time, whose line [`TimeLookups::place`] returned; `None` if a single
-    /// look-up is needed.
+    /// The first record of the segment at or above a time, whose line [`TimeLookups::place`] returned; `None`
+    /// if a single look-up is needed.
     #[inline]
     pub(crate) fn find(&mut self, target: i64, place: Option<usize>) -> Result<Option<TimestampOffset>> {
         match (self.table, place) {

@@ -1,4 +1,5 @@
-//! Look-ups in one segment by time: read a time index entry, confirm it in the log, walk the headers, decode a batch.
+//! Look-ups in one segment by time: read a time index entry, confirm it in the log, walk the headers, decode
+//! a batch.
 
 use super::search::partition_point;
 use super::time_index_check::follows;
@@ -13,8 +14,8 @@ impl Segment {
     /// The first record at or above `from` whose timestamp is ≥ `target`, in offset order. Kafka:
     /// `LogSegment.findOffsetByTimestamp`, which stops too early in some cases; this one continues.
     ///
-    /// Verifies every batch that it skips by its header, because the checksum protects the maximum timestamp, unless a
-    /// look-up has verified it before; and each batch that it decodes.
+    /// Verifies every batch that it skips by its header, because the checksum protects the maximum timestamp,
+    /// unless a look-up has verified it before; and each batch that it decodes.
     pub(crate) fn find_time(&self, target: i64, from: i64) -> Result<Option<TimestampOffset>> {
         let mut walk = self.walk_to_time(target, from, self.lookup_read())?;
         let is_decoded = |header: &BatchHeader| header.max_timestamp >= target && header.last_offset >= from;
@@ -65,8 +66,8 @@ impl Segment {
         Ok(walk)
     }
 
-    /// The position of the batch of the last entry below `target`, if the log confirms the entry. Reads headers through
-    /// `walk`, without moving it.
+    /// The position of the batch of the last entry below `target`, if the log confirms the entry. Reads
+    /// headers through `walk`, without moving it.
     fn position_before_time(&self, index: &TimeIndex, target: i64, walk: &mut Walk) -> Result<Option<u64>> {
         // strictly below: a record at the target may be before the batch of an equal entry
         let Some(below) = target.checked_sub(1) else { return Ok(None) };
@@ -93,12 +94,13 @@ impl Segment {
         Ok(None)
     }
 
-    /// The batch of a time index entry and a walk positioned after it, if the log confirms the entry: that batch has the
-    /// entry's timestamp as its maximum, no batch between it and the batch of the preceding entry has a larger one, and the
-    /// preceding entry has a smaller one.
+    /// The batch of a time index entry and a walk positioned after it, if the log confirms the entry: that
+    /// batch has the entry's timestamp as its maximum, no batch between it and the batch of the preceding
+    /// entry has a larger one, and the preceding entry has a smaller one.
     ///
-    /// So one wrong entry is never used: either the batches contradict it, or the entry before it does. Entries in a row that
-    /// are all wrong can confirm each other; only a pass over all batches detects them: see the module `time_index_check`.
+    /// So one wrong entry is never used: either the batches contradict it, or the entry before it does.
+    /// Entries in a row that are all wrong can confirm each other; only a pass over all batches detects
+    /// them: see the module `time_index_check`.
     fn confirm_time(
         &self,
         index: &TimeIndex,
@@ -138,8 +140,8 @@ impl Segment {
 
     /// The largest timestamp in a batch header of the segment; −1 if no batch has one. Computed once.
     ///
-    /// The last time index entry covers the batches before the batch it names, if that batch confirms it; the batches after
-    /// it are read.
+    /// The last time index entry covers the batches before the batch it names, if that batch confirms it; the
+    /// batches after it are read.
     #[doc(hidden)]
     pub fn largest_record_timestamp(&self) -> Result<i64> {
         if let Some(largest) = self.largest.get() {
@@ -168,8 +170,8 @@ impl Segment {
         Ok(None)
     }
 
-    /// The number of time index entries when the log was opened: all of them, unless the last segment has grown. 0 if they
-    /// cannot be read.
+    /// The number of time index entries when the log was opened: all of them, unless the last segment has
+    /// grown. 0 if they cannot be read.
     fn time_entries(&self, index: &TimeIndex) -> Result<u64> {
         let is_inside = |end: i64, entry: TimestampOffset| entry.offset < end;
         if !self.is_last() || is_inside(self.tail()?.end_offset, index.last_entry()) || !self.has_grown()? {

@@ -1,12 +1,12 @@
 //! A table of the record times of a segment in memory, for segments with many look-ups of times.
 //!
-//! The first record at or above a time is always a record whose time is above those of all records before it. So the
-//! table holds only these records. Their times increase strictly, whatever the order in the log, so a look-up is one
-//! search.
+//! The first record at or above a time is always a record whose time is above those of all records before it.
+//! So the table holds only these records. Their times increase strictly, whatever the order in the log, so a
+//! look-up is one search.
 //!
-//! One pass over the segment builds the table. It verifies every batch and decodes those that may raise the largest
-//! time. If it meets anything irregular, there is no table, and every time is looked up singly. The pass also compares the
-//! time index with the batches, because look-ups in the table do not read it.
+//! One pass over the segment builds the table. It verifies every batch and decodes those that may raise the
+//! largest time. If it meets anything irregular, there is no table, and every time is looked up singly. The
+//! pass also compares the time index with the batches, because look-ups in the table do not read it.
 
 use super::lazy_table::{Built, Share};
 use super::time_buckets::{Row, TimeBuckets};
@@ -98,9 +98,9 @@ impl TimeTable {
     }
 }
 
-/// Calls `visit` with the offset and timestamp of each record whose timestamp is above `largest` and above those of all
-/// records before it. False if the batch breaks the format, or contains a record later than its header's maximum: the
-/// result of a single look-up then depends on where it starts.
+/// Calls `visit` with the offset and timestamp of each record whose timestamp is above `largest` and above
+/// those of all records before it. False if the batch breaks the format, or contains a record later than its
+/// header's maximum: the result of a single look-up then depends on where it starts.
 fn for_each_later(
     batch: &Batch,
     walk: &mut Walk,

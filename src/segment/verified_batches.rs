@@ -1,9 +1,10 @@
-//! Batches whose checksums were verified, of a segment without a table: a look-up does not verify one again while it is
-//! remembered. The cache has a place for about each batch at most, and a batch can take the place of another one.
+//! Batches whose checksums were verified, of a segment without a table: a look-up does not verify one again
+//! while it is remembered. The cache has a place for about each batch at most, and a batch can take the place
+//! of another one.
 //!
-//! A [`Log`](crate::log::Log) shows the files as they were when it was opened, so one verification is taken to be enough. A
-//! batch is identified by its position and all of its header, which the caller has just read: a header that has changed since
-//! was not verified. A caller that reads the records verifies them again.
+//! A [`Log`](crate::log::Log) shows the files as they were when it was opened, so one verification is taken
+//! to be enough. A batch is identified by its position and all of its header, which the caller has just read:
+//! a header that has changed since was not verified. A caller that reads the records verifies them again.
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::AtomicU64;
@@ -13,8 +14,8 @@ use super::lazy_table::{Budget, Share};
 use super::pair_cache::{PairCache, RecentPairs};
 use super::walk::Batch;
 
-/// The positions and header hashes of verified batches, in a small cache and, if the segment cannot have a table, in a large
-/// one.
+/// The positions and header hashes of verified batches, in a small cache and, if the segment cannot have a
+/// table, in a large one.
 #[derive(Debug, Default)]
 pub(super) struct VerifiedBatches {
     recent: RecentPairs,
@@ -42,8 +43,8 @@ impl BatchKey {
     }
 }
 
-/// A fast hash of a few numbers, to detect changed ones. It need not resist collisions made on purpose: who can write the
-/// header can also write a checksum that matches.
+/// A fast hash of a few numbers, to detect changed ones. It need not resist collisions made on purpose: who
+/// can write the header can also write a checksum that matches.
 #[derive(Debug)]
 struct Mixer(u64);
 
@@ -106,8 +107,8 @@ impl VerifiedBatches {
         }
     }
 
-    /// Adds the large cache for a segment of about this many batches, if there is none yet and the budget has enough memory
-    /// left.
+    /// Adds the large cache for a segment of about this many batches, if there is none yet and the budget has
+    /// enough memory left.
     pub(super) fn grow(&self, batches: u64, budget: &Arc<Budget>) {
         if self.many.get().is_none()
             && let Ok(count) = usize::try_from(batches.min(Self::MAX_PLACES))

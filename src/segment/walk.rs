@@ -1,9 +1,11 @@
-//! The walk through a segment's batches, header by header. All reads and look-ups use it, and it detects damage.
+//! The walk through a segment's batches, header by header. All reads and look-ups use it, and it detects
+//! damage.
 //!
-//! Kafka's reader checks only a batch's CRC, which does not cover 17 bytes of a v2 header. Damage there shows in the
-//! neighbouring batches: offsets increase, epochs never decrease, a batch ends where the next one starts, and the last
-//! one ends with the file. A step therefore compares three headers. If two contradict each other, [`first_is_damaged`]
-//! decides which one is damaged, so that a flipped bit affects only its own batch.
+//! Kafka's reader checks only a batch's CRC, which does not cover 17 bytes of a v2 header. Damage there shows
+//! in the neighbouring batches: offsets increase, epochs never decrease, a batch ends where the next one
+//! starts, and the last one ends with the file. A step therefore compares three headers. If two contradict
+//! each other, [`first_is_damaged`] decides which one is damaged, so that a flipped bit affects only its own
+//! batch.
 
 use std::ops::Range;
 
@@ -25,8 +27,8 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// The number of records that it has beyond its offsets: an old client gave all of them the offset of the last. Brokers counted them,
-    /// so that as many offsets before the batch are not missing.
+    /// The number of records that it has beyond its offsets: an old client gave all of them the offset of the
+    /// last. Brokers counted them, so that as many offsets before the batch are not missing.
     pub(crate) fn records_beyond_offsets(&self) -> u64 {
         let count = u64::try_from(self.header.count.unwrap_or(0)).unwrap_or(0);
         count.saturating_sub(self.header.offsets().unsigned_abs())
@@ -37,13 +39,14 @@ impl Batch {
         self.position + u64::from(self.header.size)
     }
 
-    /// Whether compaction has rewritten the batch: records are missing inside, or all of them, or it has a delete horizon.
+    /// Whether compaction has rewritten the batch: records are missing inside, or all of them, or it has a
+    /// delete horizon.
     pub(crate) fn is_rewritten(&self) -> bool {
         self.header.is_sparse() || self.header.attributes.has_delete_horizon()
     }
 
-    /// Whether offsets are missing before the batch, within one leader epoch. Compaction removes whole batches, and so does a loss.
-    /// (A replica that truncates inside a batch continues in a new epoch.)
+    /// Whether offsets are missing before the batch, within one leader epoch. Compaction removes whole
+    /// batches, and so does a loss. (A replica that truncates inside a batch continues in a new epoch.)
     pub(crate) fn is_after_gap(&self, before: Option<Preceding>) -> bool {
         let is_same_epoch = |epoch: i32| epoch < 0 || epoch == self.header.leader_epoch;
         before.is_some_and(|before| {
@@ -77,8 +80,9 @@ pub(crate) struct Walk {
     pub(crate) position: u64,
     /// The state before `position`; `None` after a jump.
     pub(crate) before: Option<Preceding>,
-    /// The position at which a header was read last, `None` at first, and the header, or the error of one that is malformed. A step
-    /// reads the header after the batch that it returns, and the next step needs it again.
+    /// The position at which a header was read last, `None` at first, and the header, or the error of one
+    /// that is malformed. A step reads the header after the batch that it returns, and the next step
+    /// needs it again.
     cached: (Option<u64>, std::result::Result<BatchHeader, Malformed>),
     /// Whether checksums are verified.
     check_crcs: bool,
@@ -90,21 +94,24 @@ pub(crate) struct Walk {
     /// The first intact batch of a later format that the last search found.
     pub(super) newer: Option<NewerBatch>,
     pub(super) origin: Origin,
-    /// The batches that the walk has passed have a record of each offset from this one on; `i64::MAX` if it has passed none.
+    /// The batches that the walk has passed have a record of each offset from this one on; `i64::MAX` if it
+    /// has passed none.
     pub(super) complete_from: i64,
     /// The bytes of batches that repeat offsets, which are passed over; empty if there are none.
     pub(super) repeated: Range<u64>,
-    /// For the search: whether something outside of the segment's bytes says that batches followed the damage.
+    /// For the search: whether something outside of the segment's bytes says that batches followed the
+    /// damage.
     pub(super) is_continued: bool,
 }
 
 impl Walk {
-    /// The budget for searches after damage, added to a multiple of the file's size. Without a budget, a file made of
-    /// damage would take time quadratic in its size.
+    /// The budget for searches after damage, added to a multiple of the file's size. Without a budget, a file
+    /// made of damage would take time quadratic in its size.
     const BASE_WORK: u64 = 64 << 20;
 
-    /// The largest batch of which a walk that verifies no checksums loads all bytes into the caches, and not only the next header:
-    /// memory is read faster one line after another than from header to header. Measured with batches of 1 KiB: 155 ns a batch, and 73.
+    /// The largest batch of which a walk that verifies no checksums loads all bytes into the caches, and not
+    /// only the next header: memory is read faster one line after another than from header to header.
+    /// Measured with batches of 1 KiB: 155 ns a batch, and 73.
     const STREAMED_BATCH: usize = 2048;
     /// The distance at which they are loaded.
     const STREAMED_AHEAD: u64 = 2048;
@@ -128,9 +135,10 @@ impl Walk {
         }
     }
 
-    /// Whether [`Walk::step_through`] verifies the checksums of all batches, which it does unless this is called. Otherwise it
-    /// verifies those of control batches, of batches without records, and of a batch whose header contradicts the next one. The
-    /// search for the next whole batch after damage verifies them always.
+    /// Whether [`Walk::step_through`] verifies the checksums of all batches, which it does unless this is
+    /// called. Otherwise it verifies those of control batches, of batches without records, and of a batch
+    /// whose header contradicts the next one. The search for the next whole batch after damage verifies
+    /// them always.
     pub(crate) fn set_check_crcs(&mut self, check_crcs: bool) {
         self.check_crcs = check_crcs;
         // whether the header of a wrapper is malformed depends on it
@@ -142,16 +150,18 @@ impl Walk {
         self.step_by(false, |_| false)
     }
 
-    /// [`Walk::step`] that reads a batch which the caller is going to verify, and the header after it, at once.
+    /// [`Walk::step`] that reads a batch which the caller is going to verify, and the header after it, at
+    /// once.
     pub(crate) fn step_reading(&mut self, is_wanted: impl Fn(&Batch) -> bool) -> Result<Step> {
         self.step_by(false, is_wanted)
     }
 
-    /// [`Walk::step`] that reads the whole batch before the header after it, and verifies its checksum, unless
-    /// [`Walk::set_check_crcs`] says otherwise. A wrong checksum is damage.
+    /// [`Walk::step`] that reads the whole batch before the header after it, and verifies its checksum,
+    /// unless [`Walk::set_check_crcs`] says otherwise. A wrong checksum is damage.
     ///
-    /// Caches and windows are fast for sequential reads. If the next header is read first, each batch costs a cache miss
-    /// that overlaps with no other work, and a window is read twice when a batch crosses its end.
+    /// Caches and windows are fast for sequential reads. If the next header is read first, each batch costs a
+    /// cache miss that overlaps with no other work, and a window is read twice when a batch crosses its
+    /// end.
     #[inline]
     pub(crate) fn step_through(&mut self) -> Result<Step> {
         self.step_by(true, |_| false)
@@ -181,7 +191,8 @@ impl Walk {
         if is_verified {
             // a flipped bit must not make records look like a marker, or like none
             let is_skipped = header.is_control() || header.count == Some(0);
-            // one that is too large is not read, so that only its checksum tells that from a flipped bit of its length
+            // one that is too large is not read, so that only its checksum tells that from a flipped bit of
+            // its length
             let is_large = header.size as usize > self.log.max_batch_bytes();
             if !(self.check_crcs || is_skipped || is_large) {
                 self.bytes(&batch)?;
@@ -243,7 +254,8 @@ impl Walk {
         });
     }
 
-    /// The damage of the batch at the position, whose checksum is wrong, with the offset that is expected there.
+    /// The damage of the batch at the position, whose checksum is wrong, with the offset that is expected
+    /// there.
     #[cold]
     fn wrong_checksum(&mut self, malformed: Malformed) -> Result<Damage> {
         if self.before.is_none() {
@@ -286,16 +298,17 @@ impl Walk {
         Ok(Some(self.damage(malformed)))
     }
 
-    /// Whether the batch returned last ends at a batch with the next offset, or at the end of the data: then its length and
-    /// offsets are right.
+    /// Whether the batch returned last ends at a batch with the next offset, or at the end of the data: then
+    /// its length and offsets are right.
     pub(crate) fn is_continued(&mut self, batch: &Batch) -> Result<bool> {
         let is_next = |next: &BatchHeader| next.base_offset == batch.header.last_offset + 1;
         Ok(batch.end() == self.bounds.end || self.header_at(batch.end())?.is_ok_and(is_next))
     }
 
-    /// The state before a position that was jumped to, from a walk from the segment's start. Needed only if two headers
-    /// contradict each other, or a batch is far from the base. `None` if there is damage in between. The checksum of the last
-    /// batch is verified, because the search for the next valid batch skips those with smaller offsets.
+    /// The state before a position that was jumped to, from a walk from the segment's start. Needed only if
+    /// two headers contradict each other, or a batch is far from the base. `None` if there is damage in
+    /// between. The checksum of the last batch is verified, because the search for the next valid batch
+    /// skips those with smaller offsets.
     fn preceding_from_start(&self) -> Result<Option<Preceding>> {
         let start = self.bounds.before_first(-1);
         let mut walk = Self::new(self.log.new_reader(), self.bounds, 0, Some(start));
@@ -312,7 +325,8 @@ impl Walk {
         Ok(walk.before)
     }
 
-    /// Whether a header starts with the offset after the batch before it: a flipped bit of a base offset does not.
+    /// Whether a header starts with the offset after the batch before it: a flipped bit of a base offset does
+    /// not.
     fn continues(&mut self, header: &BatchHeader) -> Result<bool> {
         if self.before.is_none() {
             self.before = self.preceding_from_start()?;
@@ -349,8 +363,8 @@ impl Walk {
     /// All bytes of a batch.
     ///
     /// # Errors
-    /// [`BatchTooLarge`](crate::Error::BatchTooLarge) if it has more bytes than a reader accepts; [`Io`](crate::Error::Io);
-    /// [`LogChanged`](crate::Error::LogChanged).
+    /// [`BatchTooLarge`](crate::Error::BatchTooLarge) if it has more bytes than a reader accepts;
+    /// [`Io`](crate::Error::Io); [`LogChanged`](crate::Error::LogChanged).
     #[inline]
     pub(crate) fn bytes(&mut self, batch: &Batch) -> Result<&[u8]> {
         if let Err(malformed) = batch.header.ensure_size(self.log.max_batch_bytes()) {
@@ -373,7 +387,8 @@ impl Walk {
         Ok(self.log.shared(batch.position, length))
     }
 
-    /// Steps back to the batch returned last, whose bytes turned out to be damaged, so that [`Walk::resume`] starts there.
+    /// Steps back to the batch returned last, whose bytes turned out to be damaged, so that [`Walk::resume`]
+    /// starts there.
     pub(crate) fn reject(
         &mut self,
         batch: &Batch,
@@ -433,8 +448,8 @@ impl Walk {
             if !self.check_crcs && size <= Self::STREAMED_BATCH {
                 self.log.prefetch(position + Self::STREAMED_AHEAD, size);
             } else {
-                // The position of a header is in the one before it, so a walk through a mapping waits for each of them. Loaded now,
-                // it arrives during the work on the batch before.
+                // The position of a header is in the one before it, so a walk through a mapping waits for
+                // each of them. Loaded now, it arrives during the work on the batch before.
                 self.log.prefetch(position + u64::from(header.size), V2_HEADER);
             }
         }

@@ -20,8 +20,8 @@ struct State {
 }
 
 impl Warnings {
-    /// The maximum number that is stored: damaged indexes must not exhaust the memory. If so many were reported, the set is emptied,
-    /// and warnings can be reported again.
+    /// The maximum number that is stored: damaged indexes must not exhaust the memory. If so many were
+    /// reported, the set is emptied, and warnings can be reported again.
     const MAX: usize = 1000;
 
     pub(crate) fn new(on_warning: OnWarning) -> Self {

@@ -1,4 +1,5 @@
-//! The state that a writer stores in three files of the partition directory. The third one is in `clean_marker`.
+//! The state that a writer stores in three files of the partition directory. The third one is in
+//! `clean_marker`.
 //!
 //! | file | content | written |
 //! |---|---|---|
@@ -6,8 +7,8 @@
 //! | `.cordwood.durable` | the durable offset | in place, after each sync; not synced itself |
 //! | `.cordwood.clean` | the sizes of the files of a closed log | last, at the close; removed before the first change |
 //!
-//! With the second file, recovery distinguishes a torn write from a damaged record. After a crash of the process it is exact.
-//! After a power loss it may be some seconds old, but its offset is never too high.
+//! With the second file, recovery distinguishes a torn write from a damaged record. After a crash of the
+//! process it is exact. After a power loss it may be some seconds old, but its offset is never too high.
 
 use std::collections::BTreeMap;
 
@@ -32,12 +33,13 @@ const KEEPS_PRODUCERS: &str = "keeps-producers";
 /// `.cordwood.checkpoint`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Checkpoint {
-    /// The recovery point: everything below it was synced, including indexes. Recovery starts to read at the segment that
-    /// contains it.
+    /// The recovery point: everything below it was synced, including indexes. Recovery starts to read at the
+    /// segment that contains it.
     pub(crate) recovery_point: i64,
     /// The log start offset: records below it count as deleted, even if the files still contain some.
     pub(crate) log_start_offset: i64,
-    /// Set while all records are being removed: the log continues, empty, at this offset, and its segments have to be deleted.
+    /// Set while all records are being removed: the log continues, empty, at this offset, and its segments
+    /// have to be deleted.
     pub(crate) starting_at: Option<i64>,
     /// The log end offset before the removal.
     pub(crate) ended_at: Option<i64>,
@@ -49,8 +51,8 @@ impl Checkpoint {
     /// Reads the file; `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if the checksum does not match. The file is not ignored then, because deleted
-    /// records would reappear without it.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the checksum does not match. The file is not ignored
+    /// then, because deleted records would reappear without it.
     pub(crate) fn read(directory: &Directory) -> Result<Option<Self>> {
         let Some(text) = directory.read_small(CHECKPOINT, MAX_BYTES)? else { return Ok(None) };
         let parsed = checksummed_text::read(&text).and_then(|fields| {
@@ -126,7 +128,8 @@ impl DurableOffsetFile {
         Ok(Self { file, written: -1 })
     }
 
-    /// Writes the offset below which everything was synced. Ignores an offset at or below the last one written.
+    /// Writes the offset below which everything was synced. Ignores an offset at or below the last one
+    /// written.
     pub(crate) fn note(&mut self, offset: i64) -> Result<()> {
         if offset <= self.written {
             return Ok(());
@@ -140,7 +143,8 @@ impl DurableOffsetFile {
         Ok(())
     }
 
-    /// Writes an offset durably, even if it is lower: an earlier, higher offset cannot reappear after a crash.
+    /// Writes an offset durably, even if it is lower: an earlier, higher offset cannot reappear after a
+    /// crash.
     pub(crate) fn set(&mut self, offset: i64) -> Result<()> {
         self.written = -1;
         self.note(offset)?;

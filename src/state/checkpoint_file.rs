@@ -32,8 +32,8 @@ pub(crate) fn read<T, E: From<String>>(
     }
 }
 
-/// The fields of a line. As Java's `split("\\s+")` has it, white space before the first field makes an empty field, and white space
-/// after the last one does not.
+/// The fields of a line. As Java's `split("\\s+")` has it, white space before the first field makes an empty
+/// field, and white space after the last one does not.
 pub(crate) fn fields(line: &str) -> Vec<&str> {
     let is_space = |letter: char| matches!(letter, ' ' | '\t' | '\u{b}' | '\u{c}');
     let before = line.starts_with(is_space).then_some("");

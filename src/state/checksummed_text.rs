@@ -1,4 +1,5 @@
-//! The format of cordwood's small text files: lines with a name and a number, and a last line with a checksum.
+//! The format of cordwood's small text files: lines with a name and a number, and a last line with a
+//! checksum.
 //!
 //! ```text
 //! 0                            format version

@@ -1,6 +1,7 @@
 //! `.cordwood.clean`: the log was closed cleanly; lists the sizes of its files at that time.
 //!
-//! A close writes it last, and an open for writing removes it before the first change. Format: [`checksummed_text`].
+//! A close writes it last, and an open for writing removes it before the first change. Format:
+//! [`checksummed_text`].
 //!
 //! ```text
 //! 0
@@ -87,9 +88,10 @@ impl CleanMarker {
         self.log_end_offset
     }
 
-    /// Fails if a segment after the first one is missing, or a sealed one has another size. No other check finds this, because
-    /// offsets may have gaps. (The log end offset is compared with the durable offset, and segments before the first one with the
-    /// log start offset.) Does not fail if the last segment has changed: then a broker has written to the log in the meantime.
+    /// Fails if a segment after the first one is missing, or a sealed one has another size. No other check
+    /// finds this, because offsets may have gaps. (The log end offset is compared with the durable
+    /// offset, and segments before the first one with the log start offset.) Does not fail if the last
+    /// segment has changed: then a broker has written to the log in the meantime.
     pub(crate) fn refuse_missing(&self, directory: &Directory) -> Result<()> {
         let advice = format!("to continue with the present files, remove {CLEAN}");
         self.find_missing(directory)?.map_or(Ok(()), |missing| Err(missing.advising(&advice, directory)))
@@ -134,8 +136,8 @@ impl MissingSegment {
     }
 }
 
-/// The offset up to which everything was synced, if it is known: from the durable offset file, otherwise from the marker, because
-/// a close syncs everything.
+/// The offset up to which everything was synced, if it is known: from the durable offset file, otherwise from
+/// the marker, because a close syncs everything.
 pub(crate) fn durable_offset(directory: &Directory, marker: Option<&CleanMarker>) -> Result<Option<i64>> {
     let closed_at = marker.map(CleanMarker::log_end_offset).filter(|offset| *offset >= 0);
     Ok(DurableOffsetFile::read(directory)?.or(closed_at))

@@ -1,9 +1,11 @@
-//! The first offset that compaction has not cleaned yet. Kafka: `LogCleanerManager`, `cleaner-offset-checkpoint`.
+//! The first offset that compaction has not cleaned yet. Kafka: `LogCleanerManager`,
+//! `cleaner-offset-checkpoint`.
 //!
-//! In a Kafka data directory it is the partition's line of `cleaner-offset-checkpoint`. Elsewhere it is in a file of the partition
-//! directory, whose presence also tells readers that offsets may be missing. If the offset is not known, the whole log counts as
-//! dirty, which costs only time. An offset that is too high would be wrong: a tombstone below it could be removed before the
-//! records that it deletes. Therefore a truncation lowers it first.
+//! In a Kafka data directory it is the partition's line of `cleaner-offset-checkpoint`. Elsewhere it is in a
+//! file of the partition directory, whose presence also tells readers that offsets may be missing. If the
+//! offset is not known, the whole log counts as dirty, which costs only time. An offset that is too high
+//! would be wrong: a tombstone below it could be removed before the records that it deletes. Therefore a
+//! truncation lowers it first.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +14,9 @@ use super::data_directory::DataDirectory;
 use crate::error::Result;
 use crate::fs::Directory;
 
-/// The file of a partition outside a data directory. A copy of a compacted partition has it without an offset. Its name must not end with
-/// `.cleaned`, `.swap` or `.deleted`: Kafka's `LogLoader` parses such a name as an offset, and does not load the partition if it is none.
+/// The file of a partition outside a data directory. A copy of a compacted partition has it without an
+/// offset. Its name must not end with `.cleaned`, `.swap` or `.deleted`: Kafka's `LogLoader` parses such a
+/// name as an offset, and does not load the partition if it is none.
 pub(crate) const CLEANED: &str = ".cordwood.compacted";
 
 const FIRST_DIRTY_OFFSET: &str = "first-dirty-offset";
@@ -50,8 +53,8 @@ impl CleanerCheckpoint<'_> {
         self.directory.replace(CLEANED, &checksummed_text::write(&fields))
     }
 
-    /// Lowers the stored offset to `offset` if it is higher, durably: before the records from there on are removed, and others get
-    /// their offsets.
+    /// Lowers the stored offset to `offset` if it is higher, durably: before the records from there on are
+    /// removed, and others get their offsets.
     ///
     /// *Source*: `LogCleanerManager.maybeTruncateCheckpoint`.
     pub(crate) fn lower(self, offset: i64) -> Result<()> {
@@ -65,7 +68,8 @@ impl CleanerCheckpoint<'_> {
         Ok(())
     }
 
-    /// If the stored offset is above the log end offset, stores the log start offset: later records would be taken for clean.
+    /// If the stored offset is above the log end offset, stores the log start offset: later records would be
+    /// taken for clean.
     ///
     /// *Source*: `LogCleanerManager.cleanableOffsets`.
     pub(crate) fn reset_beyond(self, log_start_offset: i64, log_end_offset: i64) -> Result<()> {

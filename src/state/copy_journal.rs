@@ -1,6 +1,7 @@
 //! `.cordwood.copy`: a copy of a log is being written to this directory. Format: [`checksummed_text`].
 //!
-//! It is the first file of a copy, and is removed last. A new data directory that is the copy of another one has it too.
+//! It is the first file of a copy, and is removed last. A new data directory that is the copy of another one
+//! has it too.
 //!
 //! ```text
 //! 0
@@ -72,7 +73,8 @@ impl CopyJournal {
     /// Reads the file; `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if the checksum does not match; [`Error::Io`](crate::Error::Io).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the checksum does not match;
+    /// [`Error::Io`](crate::Error::Io).
     pub(crate) fn read(directory: &Directory) -> Result<Option<Self>> {
         let Some(text) = directory.read_small(COPY_JOURNAL, MAX_BYTES)? else { return Ok(None) };
         let parsed = checksummed_text::read(&text).and_then(|fields| {

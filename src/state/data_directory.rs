@@ -1,7 +1,9 @@
-//! The Kafka data directory that holds a partition: the partition's lines in its checkpoints, and the marker of a clean shutdown.
+//! The Kafka data directory that holds a partition: the partition's lines in its checkpoints, and the marker
+//! of a clean shutdown.
 //!
-//! Kafka trusts these files. If the recovery point is above a truncation, it skips segments that it must recover; if the marker
-//! exists, it recovers nothing. Only the partition's own lines are changed, and only if the folder is a Kafka data directory.
+//! Kafka trusts these files. If the recovery point is above a truncation, it skips segments that it must
+//! recover; if the marker exists, it recovers nothing. Only the partition's own lines are changed, and only
+//! if the folder is a Kafka data directory.
 
 use super::checkpoint::{Checkpoint, DURABLE};
 use super::clean_marker::{CLEAN, CleanMarker, durable_offset};
@@ -47,8 +49,8 @@ impl DataDirectory {
         directory.parent()?.map_or(Ok(None), |folder| Self::of(folder, name))
     }
 
-    /// A partition in a data directory, by the partition's name. `None` for any other name in a folder without `meta.properties`:
-    /// a lock file alone does not make a folder a data directory.
+    /// A partition in a data directory, by the partition's name. `None` for any other name in a folder
+    /// without `meta.properties`: a lock file alone does not make a folder a data directory.
     fn of(folder: Directory, name: &str) -> Result<Option<Self>> {
         let parsed = PartitionName::parse(name)
             .filter(|parsed| parsed.state == PartitionState::Live && is_topic(&parsed.topic));
@@ -63,7 +65,8 @@ impl DataDirectory {
         }
     }
 
-    /// Fails if no partition of this name can be created: Kafka does not accept the name, or a broker is running.
+    /// Fails if no partition of this name can be created: Kafka does not accept the name, or a broker is
+    /// running.
     pub(crate) fn refuse(folder: &Directory, name: &str) -> Result<()> {
         if is_data_directory(folder, "")? && Self::of(folder.clone(), name)?.is_some() {
             Lock::shared(folder, DATA_DIRECTORY_LOCK)?;
@@ -95,7 +98,8 @@ impl DataDirectory {
         Ok(())
     }
 
-    /// The partition's offset in a checkpoint; `None` if the checkpoint has no line for it or is damaged: it is only a hint.
+    /// The partition's offset in a checkpoint; `None` if the checkpoint has no line for it or is damaged: it
+    /// is only a hint.
     fn offset(&self, name: &str) -> Result<Option<i64>> {
         let checkpoint = OffsetCheckpoint::read(&self.folder, name)?.ok();
         Ok(checkpoint.and_then(|checkpoint| checkpoint.offset_of(&self.topic, self.partition)))
@@ -113,11 +117,12 @@ impl DataDirectory {
         self.offset(CLEANED_OFFSETS)
     }
 
-    /// The offset at which a log without a segment starts: its log start offset, as in Kafka. `partition`: its directory; `own`:
-    /// the log start offset in the writer's checkpoint.
+    /// The offset at which a log without a segment starts: its log start offset, as in Kafka. `partition`:
+    /// its directory; `own`: the log start offset in the writer's checkpoint.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the recovery point is above the log start offset: the records between them are lost.
+    /// [`Error::Corrupt`] if the recovery point is above the log start offset: the records between them are
+    /// lost.
     fn start_without_segments(&self, partition: &Directory, own: i64) -> Result<i64> {
         let is_offset = |offset: &i64| (0..i64::MAX).contains(offset);
         let start = self.log_start_offset()?.filter(is_offset).unwrap_or(0).max(own);
@@ -136,8 +141,8 @@ impl DataDirectory {
         Err(Malformed::new(expected, "no segment").at(partition.path(), 0, Some(start)))
     }
 
-    /// Lowers checkpoints that are above the log end offset. They are ignored now, but would hide records once the log has grown
-    /// beyond them.
+    /// Lowers checkpoints that are above the log end offset. They are ignored now, but would hide records
+    /// once the log has grown beyond them.
     pub(crate) fn lower(&self, log_start_offset: i64, log_end_offset: i64) -> Result<()> {
         let is_beyond = |offset: Option<i64>| offset.is_some_and(|offset| offset > log_end_offset);
         if is_beyond(self.log_start_offset()?) {
@@ -161,8 +166,8 @@ impl DataDirectory {
         self.stage(&[(CLEANED_OFFSETS, offset)])?.put()
     }
 
-    /// Stages the replacements of the checkpoints, with the partition's lines as in `checkpoint`. Other writers wait until they are
-    /// put in place.
+    /// Stages the replacements of the checkpoints, with the partition's lines as in `checkpoint`. Other
+    /// writers wait until they are put in place.
     pub(crate) fn stage_checkpoint(&self, checkpoint: Checkpoint) -> Result<StagedLines> {
         self.stage(&[
             (RECOVERY_POINTS, checkpoint.recovery_point),
@@ -185,12 +190,12 @@ impl DataDirectory {
     }
 }
 
-/// The offset at which a log without a segment starts. `data_directory`: its data directory, if the checkpoints there apply to
-/// it.
+/// The offset at which a log without a segment starts. `data_directory`: its data directory, if the
+/// checkpoints there apply to it.
 ///
 /// # Errors
-/// [`Error::Corrupt`] if the recovery point, or the offset up to which a writer synced, is above that: the records between them
-/// are lost.
+/// [`Error::Corrupt`] if the recovery point, or the offset up to which a writer synced, is above that: the
+/// records between them are lost.
 pub(crate) fn start_without_segments(
     partition: &Directory,
     checkpoint: Option<Checkpoint>,
@@ -200,7 +205,8 @@ pub(crate) fn start_without_segments(
     let start = data_directory.map_or(Ok(own), |found| found.start_without_segments(partition, own))?;
     let durable = durable_offset(partition, CleanMarker::read(partition)?.as_ref())?;
     let Some(durable) = durable.filter(|durable| *durable > start) else {
-        // a writer's checkpoint and a recovery point say what is lost; a crash while the first segment is created leaves files of the start
+        // a writer's checkpoint and a recovery point say what is lost; a crash while the first segment is
+        // created leaves files of the start
         let point = data_directory.map_or(Ok(None), DataDirectory::recovery_point)?;
         if checkpoint.is_none() && point.is_none() {
             refuse_left_files(partition, Some(start))?;
@@ -235,8 +241,8 @@ fn refuse_left_files(partition: &Directory, above: Option<i64>) -> Result<()> {
     Err(Malformed::new(expected, format!("none, and {name}")).at(partition.path(), 0, above))
 }
 
-/// Fails if a partition without a segment had records, as an open for writing does. `is_live`: whether the data directory's
-/// checkpoints apply to it.
+/// Fails if a partition without a segment had records, as an open for writing does. `is_live`: whether the
+/// data directory's checkpoints apply to it.
 ///
 /// # Errors
 /// [`Error::Corrupt`]; [`Error::Io`].

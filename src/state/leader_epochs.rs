@@ -1,4 +1,5 @@
-//! `leader-epoch-checkpoint`: the start offset of each leader epoch. Kafka: `LeaderEpochFileCache`, `LeaderEpochCheckpointFile`.
+//! `leader-epoch-checkpoint`: the start offset of each leader epoch. Kafka: `LeaderEpochFileCache`,
+//! `LeaderEpochCheckpointFile`.
 //!
 //! ```text
 //! 0                    format version
@@ -85,8 +86,8 @@ impl LeaderEpochs {
         self.entries.get(after.checked_sub(1)?).map(|(epoch, _)| *epoch)
     }
 
-    /// Adds an epoch that begins at `offset` (both 0 or above), and removes the entries that contradict it. Returns whether the
-    /// history changed.
+    /// Adds an epoch that begins at `offset` (both 0 or above), and removes the entries that contradict it.
+    /// Returns whether the history changed.
     ///
     /// *Source*: `LeaderEpochFileCache.assign`.
     pub fn assign(&mut self, epoch: i32, offset: i64) -> bool {
@@ -98,8 +99,8 @@ impl LeaderEpochs {
         true
     }
 
-    /// The end of an epoch's records: the largest known epoch ≤ `epoch`, and the offset after its last record, which is
-    /// `log_end_offset` for the latest epoch. `None` if the history has no such entry.
+    /// The end of an epoch's records: the largest known epoch ≤ `epoch`, and the offset after its last
+    /// record, which is `log_end_offset` for the latest epoch. `None` if the history has no such entry.
     ///
     /// *Source*: `LeaderEpochFileCache.endOffsetFor`, which returns (−1, −1) for `None`.
     pub fn end_offset_for(&self, epoch: i32, log_end_offset: i64) -> Option<(i32, i64)> {
@@ -121,8 +122,8 @@ impl LeaderEpochs {
         self.entries.len() != count
     }
 
-    /// Removes epochs that ended at or before `offset`; the epoch that contains `offset` now starts there. Returns whether the
-    /// history changed.
+    /// Removes epochs that ended at or before `offset`; the epoch that contains `offset` now starts there.
+    /// Returns whether the history changed.
     ///
     /// *Source*: `LeaderEpochFileCache.truncateFromStart`.
     pub fn truncate_from_start(&mut self, offset: i64) -> bool {

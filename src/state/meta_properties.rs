@@ -1,4 +1,5 @@
-//! `meta.properties`: the ids of a data directory, its broker and its cluster. Kafka: `MetaProperties`, `java.util.Properties`.
+//! `meta.properties`: the ids of a data directory, its broker and its cluster. Kafka: `MetaProperties`,
+//! `java.util.Properties`.
 
 use std::collections::BTreeMap;
 

@@ -38,6 +38,7 @@ pub(crate) mod truncation_count;
 /// The name of the file that the directory of a copy has until the copy is complete: it is no log before.
 pub(crate) const COPY_JOURNAL: &str = ".cordwood.copy";
 
-/// The name of the directory of the Spark sink's staged logs and commits. `python/cordwood/spark/write` has its contents.
+/// The name of the directory of the Spark sink's staged logs and commits. `python/cordwood/spark/write` has
+/// its contents.
 #[cfg(feature = "inspect")]
 pub(crate) const SPARK_SINK: &str = ".cordwood.spark";

@@ -29,8 +29,8 @@ const MAX_BYTES: u64 = 16 << 20;
 pub(crate) struct WrongText {
     /// A description.
     pub(crate) found: String,
-    /// Whether it is a word in the place of a number, for which Kafka takes no directory offline. Anything else ends a broker that has
-    /// no other data directory.
+    /// Whether it is a word in the place of a number, for which Kafka takes no directory offline. Anything
+    /// else ends a broker that has no other data directory.
     ///
     /// *Source*: `CheckpointFile.read`: an `IOException`, or a `NumberFormatException`.
     pub(crate) is_number: bool,
@@ -47,8 +47,8 @@ impl From<String> for WrongText {
 pub(crate) struct OffsetCheckpoint(Vec<(String, i32, i64)>);
 
 impl OffsetCheckpoint {
-    /// Reads the file at a path relative to `directory`; a missing file has no lines. A damaged file is not an [`Error`]
-    /// but a description, because checkpoints are hints.
+    /// Reads the file at a path relative to `directory`; a missing file has no lines. A damaged file is not
+    /// an [`Error`] but a description, because checkpoints are hints.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -87,7 +87,8 @@ impl OffsetCheckpoint {
         checkpoint_file::write(self.0.iter().map(line))
     }
 
-    /// The offset of a partition, or `None` if there is no line for it. Of several lines, the last one is used.
+    /// The offset of a partition, or `None` if there is no line for it. Of several lines, the last one is
+    /// used.
     pub(crate) fn offset_of(&self, topic: &str, partition: i32) -> Option<i64> {
         let mut lines = self.0.iter().rev();
         lines.find(|(name, number, _)| name == topic && *number == partition).map(|(_, _, offset)| *offset)

@@ -16,14 +16,15 @@
 //! crc32c 9c4e08f1
 //! ```
 //!
-//! A commit overwrites the older half and syncs it: one write, which needs no space on the disk. A crash can tear only the half that is
-//! written, in another page than the commit before, which is in effect then. That one must be durable before: a process that did not
-//! sync it itself does so first, because the other one may have been killed. After a failed sync it is not known which half is durable, so
-//! that the whole file is replaced. The second block makes a flipped bit harmless. A file
-//! of another size is one text without `commit`, from an earlier version; the next commit replaces it.
+//! A commit overwrites the older half and syncs it: one write, which needs no space on the disk. A crash can
+//! tear only the half that is written, in another page than the commit before, which is in effect then. That
+//! one must be durable before: a process that did not sync it itself does so first, because the other one may
+//! have been killed. After a failed sync it is not known which half is durable, so that the whole file is
+//! replaced. The second block makes a flipped bit harmless. A file of another size is one text without
+//! `commit`, from an earlier version; the next commit replaces it.
 //!
-//! Committing processes take turns under a lock on `~lock`, so a staged file, `<name>~`, that is there when the lock is taken is left
-//! from a killed process. No position has a name with `~`.
+//! Committing processes take turns under a lock on `~lock`, so a staged file, `<name>~`, that is there when
+//! the lock is taken is left from a killed process. No position has a name with `~`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +49,8 @@ const COMMIT: &str = "commit";
 const OFFSET: &str = "offset";
 const TIMESTAMP: &str = "timestamp";
 
-/// The number of the commit under a name that this process synced last; −1 for none, −2 after a sync that failed. Clones share it.
+/// The number of the commit under a name that this process synced last; −1 for none, −2 after a sync that
+/// failed. Clones share it.
 #[derive(Debug, Clone)]
 pub struct LastCommit(Arc<AtomicI64>);
 
@@ -90,17 +92,20 @@ impl CommittedOffset {
         Ok(Stored::read(&folder, name)?.map(|stored| stored.committed))
     }
 
-    /// Commits under a name. A reader, now or after a crash, finds the old or the new contents; after the return, the new ones.
+    /// Commits under a name. A reader, now or after a crash, finds the old or the new contents; after the
+    /// return, the new ones.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another commit takes longer than 10 seconds; [`Error::Io`]: the old or the new contents are committed.
+    /// [`Error::Locked`] if another commit takes longer than 10 seconds; [`Error::Io`]: the old or the new
+    /// contents are committed.
     pub(crate) fn write(self, partition: &Directory, name: &str, last_commit: &LastCommit) -> Result<()> {
         let folder = partition.folder(POSITIONS)?;
         let _lock = Lock::wait_exclusive(&folder, LOCK, "commits of positions take turns: commit again")?;
         let commit = match Stored::read(&folder, name) {
             Ok(Some(Stored { commit: Some(last), .. })) if last_commit.get() != LastCommit::FAILED => {
                 match self.overwrite(&folder, name, last, last_commit.get() == last) {
-                    // the system may report the next sync of the file as a success: whichever half is durable must not be overwritten
+                    // the system may report the next sync of the file as a success: whichever half is durable
+                    // must not be overwritten
                     Err(Error::Io { action: IoAction::Sync, .. }) => {
                         last_commit.set(LastCommit::FAILED);
                         self.replace(partition, &folder, name)?
@@ -115,8 +120,8 @@ impl CommittedOffset {
         Ok(())
     }
 
-    /// Overwrites the half that does not have the commit `last`. `is_synced`: whether this process has synced that commit. Returns the
-    /// number of the new one.
+    /// Overwrites the half that does not have the commit `last`. `is_synced`: whether this process has synced
+    /// that commit. Returns the number of the new one.
     fn overwrite(self, folder: &Directory, name: &str, last: i64, is_synced: bool) -> Result<i64> {
         let (commit, file) = (last.wrapping_add(1) & i64::MAX, folder.open_writable(name)?);
         if !is_synced {

@@ -1,4 +1,5 @@
-//! `.cordwood.producers`: the producer ids of the names and transactional ids that a writer has given out. Format: `checksummed_text`.
+//! `.cordwood.producers`: the producer ids of the names and transactional ids that a writer has given out.
+//! Format: `checksummed_text`.
 //!
 //! ```text
 //! 0
@@ -58,7 +59,8 @@ impl ProducerIds {
     /// Reads the file; without one, no id was given out.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if the file is damaged or of another format; [`Error::Io`](crate::Error::Io).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the file is damaged or of another format;
+    /// [`Error::Io`](crate::Error::Io).
     pub(crate) fn read(directory: &Directory) -> Result<Self> {
         let Some(text) = directory.read_small(PRODUCERS, MAX_BYTES)? else { return Ok(Self::default()) };
         let parsed = checksummed_text::read(&text).and_then(|ids| {

@@ -1,7 +1,9 @@
-//! `.cordwood.truncations`: the truncation count of a log, which readers check to detect that a writer truncated it.
+//! `.cordwood.truncations`: the truncation count of a log, which readers check to detect that a writer
+//! truncated it.
 //!
-//! The count is the size of the file; its bytes have no meaning. A writer creates the file when it opens the log, and extends it
-//! by a byte before and after each truncation. The count is odd during a truncation, and after one that was interrupted.
+//! The count is the size of the file; its bytes have no meaning. A writer creates the file when it opens the
+//! log, and extends it by a byte before and after each truncation. The count is odd during a truncation, and
+//! after one that was interrupted.
 
 use crate::error::Result;
 use crate::fs::{Directory, SystemFile};
@@ -17,8 +19,8 @@ pub(crate) fn open(directory: &Directory) -> Result<Option<SystemFile>> {
     directory.open_file(TRUNCATIONS).map(Some)
 }
 
-/// Increments the count. Called before a truncation, for readers that have the log open, and after it, for readers that
-/// opened the log during the truncation.
+/// Increments the count. Called before a truncation, for readers that have the log open, and after it, for
+/// readers that opened the log during the truncation.
 pub(crate) fn increment(directory: &Directory) -> Result<()> {
     let file = directory.open_writable(TRUNCATIONS)?;
     let end = file.identity()?.size;
@@ -28,8 +30,8 @@ pub(crate) fn increment(directory: &Directory) -> Result<()> {
     file.write_all_at(&[0], end)
 }
 
-/// Makes the count even and durable once recovery has completed an interrupted truncation; creates the file if it is
-/// missing.
+/// Makes the count even and durable once recovery has completed an interrupted truncation; creates the file
+/// if it is missing.
 pub(crate) fn complete(directory: &Directory) -> Result<()> {
     let Some(file) = directory.identity_of(TRUNCATIONS)? else {
         // an empty file is durable once its name is

@@ -1,14 +1,16 @@
 //! Characters that are written as an escape.
 //!
-//! The bytes of most values need no escape. They are tested first, without a branch for each byte, and copied as a whole.
+//! The bytes of most values need no escape. They are tested first, without a branch for each byte, and copied
+//! as a whole.
 
 /// How the characters of a string are written.
 pub(super) trait Escapes {
-    /// The bytes with which a character that is escaped may begin: ASCII characters themselves, and lead bytes of UTF-8.
+    /// The bytes with which a character that is escaped may begin: ASCII characters themselves, and lead
+    /// bytes of UTF-8.
     const MARKS: [bool; 256];
 
-    /// Whether a byte is an ASCII character that is not escaped. The compiler makes vector instructions of this test, and
-    /// not of a look-up in [`MARKS`](Self::MARKS).
+    /// Whether a byte is an ASCII character that is not escaped. The compiler makes vector instructions of
+    /// this test, and not of a look-up in [`MARKS`](Self::MARKS).
     fn is_plain(byte: u8) -> bool;
 
     /// Writes the escape of a character; false if it has none.
@@ -74,14 +76,16 @@ fn is_mark<E: Escapes>(byte: u8) -> bool {
     E::MARKS.get(usize::from(byte)).copied().unwrap_or_default()
 }
 
-/// C0 and C1 controls, DEL, and characters that reorder or hide text. `escape` in `cli/terminal.py` has the same set.
+/// C0 and C1 controls, DEL, and characters that reorder or hide text. `escape` in `cli/terminal.py` has the
+/// same set.
 pub(super) fn is_unsafe(character: char) -> bool {
     matches!(character,
         '\0'..='\x1f' | '\x7f'..='\u{9f}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The bytes with which these ASCII characters begin, and if `with_unsafe` the first bytes of the characters of [`is_unsafe`].
+/// The bytes with which these ASCII characters begin, and if `with_unsafe` the first bytes of the characters
+/// of [`is_unsafe`].
 pub(super) const fn marks(characters: &[u8], with_unsafe: bool) -> [bool; 256] {
     let mut marks = [false; 256];
     let mut byte = 0;

@@ -1,4 +1,5 @@
-//! Values as JSON, with the separators and escapes of Python's `json` module, and escapes for unsafe characters.
+//! Values as JSON, with the separators and escapes of Python's `json` module, and escapes for unsafe
+//! characters.
 
 use super::base64;
 use super::escapes::{self, Escapes, are_plain, is_unsafe, marks, write_hex};

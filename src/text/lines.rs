@@ -76,8 +76,9 @@ pub struct Block {
     pub rows: usize,
 }
 
-/// Reads logs one after another as blocks of lines. *Memory*: the scan's, and a block: 1 MiB and one row. The text of a row can be
-/// several times as large as its record, because of escapes, and the buffer twice as large as the text.
+/// Reads logs one after another as blocks of lines. *Memory*: the scan's, and a block: 1 MiB and one row. The
+/// text of a row can be several times as large as its record, because of escapes, and the buffer twice as
+/// large as the text.
 ///
 /// # Examples
 ///
@@ -138,8 +139,9 @@ impl Lines {
         }
     }
 
-    /// The next block; `None` at the end. A block is complete with 1 MiB of text, or if there is any, after reading 16 MiB of
-    /// the log: few records may be in the range. With a filter, it may then also be empty.
+    /// The next block; `None` at the end. A block is complete with 1 MiB of text, or if there is any, after
+    /// reading 16 MiB of the log: few records may be in the range. With a filter, it may then also be
+    /// empty.
     ///
     /// # Errors
     /// As [`Scan::next_step`], after the rows before the error. An error ends the lines.
@@ -164,7 +166,8 @@ impl Lines {
         Ok((has_more || !block.text.is_empty()).then_some(block))
     }
 
-    /// The offset of the last record that was written of the current log, or of the last one that had any; −1 before the first.
+    /// The offset of the last record that was written of the current log, or of the last one that had any; −1
+    /// before the first.
     pub fn last_offset(&self) -> i64 {
         self.last_offset
     }

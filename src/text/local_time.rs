@@ -8,8 +8,8 @@ use std::sync::Arc;
 pub struct UtcOffset(Arc<dyn Fn(i64) -> Option<i32> + Send + Sync>);
 
 impl UtcOffset {
-    /// `seconds` returns for milliseconds since the epoch the seconds that local time is ahead of UTC; `None` for a time that the rules
-    /// do not cover.
+    /// `seconds` returns for milliseconds since the epoch the seconds that local time is ahead of UTC; `None`
+    /// for a time that the rules do not cover.
     ///
     /// ```
     /// let hour_ahead = cordwood::text::UtcOffset::new(|_| Some(3600));

@@ -10,11 +10,11 @@
 //! | `headers` | a list of pairs of a name and a value; `[]` if there are none | this JSON in quotes; an empty cell if there are none |
 //! | `error` | an object with the fields of [`DamagedRange`](crate::log::DamagedRange); `null` for records | this JSON in quotes; an empty cell for records |
 //!
-//! CSV begins with a line of headings. Cells are separated by `,`, and a `"` in a cell is doubled. JSON has `, ` and `: ` as
-//! separators and keeps characters outside ASCII.
+//! CSV begins with a line of headings. Cells are separated by `,`, and a `"` in a cell is doubled. JSON has
+//! `, ` and `: ` as separators and keeps characters outside ASCII.
 //!
-//! Characters that control a terminal, or that hide or reorder text, are escaped in JSON, always, as `\u001b`, and in cells of
-//! CSV for a terminal, as `\x1b`.
+//! Characters that control a terminal, or that hide or reorder text, are escaped in JSON, always, as
+//! `\u001b`, and in cells of CSV for a terminal, as `\x1b`.
 
 mod base64;
 mod csv;

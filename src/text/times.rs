@@ -54,8 +54,8 @@ impl TimeFormError {
         Self { expected, lacks_zone: true }
     }
 
-    /// The error for a local time that its zone has twice, or not at all, because of a change of the clock. `first`, `second`: how far
-    /// the zone is ahead of UTC before and after the change, nanoseconds.
+    /// The error for a local time that its zone has twice, or not at all, because of a change of the clock.
+    /// `first`, `second`: how far the zone is ahead of UTC before and after the change, nanoseconds.
     pub fn not_once(text: &str, first: i128, second: i128) -> Self {
         let text = text.trim();
         let offset = |ahead: i128| {
@@ -86,8 +86,8 @@ pub enum TimeText {
 impl TimeText {
     /// Reads a text. `now_ms`: the present time, milliseconds since the epoch.
     ///
-    /// A number without a unit is in milliseconds. One that is a time of these decades only in another unit is an error, and one that
-    /// looks like a date or a year.
+    /// A number without a unit is in milliseconds. One that is a time of these decades only in another unit
+    /// is an error, and one that looks like a date or a year.
     ///
     /// # Errors
     /// For a text in none of the [`FORMS`].
@@ -174,8 +174,8 @@ fn of_number(number: i128, text: &str) -> Result<TimeText, TimeFormError> {
     Err(TimeFormError::new(expected))
 }
 
-/// The date that a number without a unit is taken for: `20240501`, also with the hour, the minute and the second after it, or a year, between
-/// 1900 and 2199.
+/// The date that a number without a unit is taken for: `20240501`, also with the hour, the minute and the
+/// second after it, or a year, between 1900 and 2199.
 fn date_of_digits(text: &str) -> Option<String> {
     let mut cursor = Cursor(text.as_bytes());
     let year = cursor.number(4).filter(|year| (1900..2200).contains(year))?;
@@ -213,7 +213,8 @@ fn span_ms(text: &str) -> Option<i128> {
     (rest.is_empty() && !text.is_empty()).then_some(sum)
 }
 
-/// ISO 8601, with `-` and `:` or without: a date, or a date and a time, with the offset of its zone from UTC or without.
+/// ISO 8601, with `-` and `:` or without: a date, or a date and a time, with the offset of its zone from UTC
+/// or without.
 fn date_and_time(text: &str) -> Option<TimeText> {
     let mut cursor = Cursor(text.as_bytes());
     let year = cursor.number(4)?;
@@ -267,7 +268,8 @@ impl Cursor<'_> {
         Some(number.iter().fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')))
     }
 
-    /// Takes `10`, `10:00`, `10:00:00` or `10:00:00.250`, also without colons. Returns nanoseconds; further digits are left out.
+    /// Takes `10`, `10:00`, `10:00:00` or `10:00:00.250`, also without colons. Returns nanoseconds; further
+    /// digits are left out.
     fn time_of_day(&mut self) -> Option<i128> {
         let mut seconds = self.number(2).filter(|hours| *hours < 24)? * 3600;
         let has_colons = self.skip(b":");

@@ -7,13 +7,15 @@ const DAY_MS: i64 = 86_400_000;
 /// Days in 400 years.
 const DAYS_OF_ERA: i64 = 146_097;
 
-/// Writes milliseconds since the epoch. A year has four digits, from 10000 on more; one before the year 0, a minus sign.
+/// Writes milliseconds since the epoch. A year has four digits, from 10000 on more; one before the year 0, a
+/// minus sign.
 pub(super) fn write(out: &mut Vec<u8>, milliseconds: i64) {
     write_date_and_time(out, milliseconds);
     out.push(b'Z');
 }
 
-/// Writes milliseconds since the epoch as local time that is `seconds` ahead of UTC: `2023-11-14 23:13:20.000+01:00`.
+/// Writes milliseconds since the epoch as local time that is `seconds` ahead of UTC: `2023-11-14
+/// 23:13:20.000+01:00`.
 pub(super) fn write_local(out: &mut Vec<u8>, milliseconds: i64, seconds: i32) {
     let local = milliseconds.saturating_add(i64::from(seconds) * 1000);
     write_date_and_time(out, local);
@@ -56,7 +58,8 @@ fn write_date_and_time(out: &mut Vec<u8>, milliseconds: i64) {
     out.extend_from_slice(&[b'.', hundreds, tens, ones]);
 }
 
-/// Year, month and day of a day since 0000-03-01. The year begins in March here, so that the leap day is its last.
+/// Year, month and day of a day since 0000-03-01. The year begins in March here, so that the leap day is its
+/// last.
 fn date(days: i64) -> (i64, u64, u64) {
     let (era, day) = (days.div_euclid(DAYS_OF_ERA), days.rem_euclid(DAYS_OF_ERA).cast_unsigned());
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

@@ -1,4 +1,5 @@
-//! Paths in values that are serialized. Serde refuses a path that is not UTF-8; a text of the operating system it takes.
+//! Paths in values that are serialized. Serde refuses a path that is not UTF-8; a text of the operating
+//! system it takes.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

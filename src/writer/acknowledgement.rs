@@ -10,7 +10,8 @@ use crate::error::Result;
 pub(super) type FlushWait = Option<(Duration, u64)>;
 
 impl Shared {
-    /// Returns once everything below `offset` is durable. `truncations`: the number of truncations when the log reached `offset`.
+    /// Returns once everything below `offset` is durable. `truncations`: the number of truncations when the
+    /// log reached `offset`.
     pub(super) fn wait_durable(&self, offset: i64, truncations: u64, wait: FlushWait) -> Result<()> {
         self.commit.wait_durable(offset, truncations, wait, self.interrupt, || {
             let unsynced = self.lock_unpoisoned()?.unsynced();
@@ -36,7 +37,8 @@ impl Shared {
         Ok(self.commit.durable() >= end)
     }
 
-    /// How an append up to `end` waits for a flush; `None` if the flush mode acknowledges it without one. Called once an append.
+    /// How an append up to `end` waits for a flush; `None` if the flush mode acknowledges it without one.
+    /// Called once an append.
     pub(super) fn flush_due(&self, end: i64) -> Option<FlushWait> {
         match self.flush {
             FlushMode::None => None,

@@ -14,7 +14,8 @@ pub struct Appended {
     pub max_timestamp: i64,
     /// Whether the records survive a power loss.
     pub durable: bool,
-    /// Whether they were in the log already, written by an earlier call of the same producer: nothing was appended.
+    /// Whether they were in the log already, written by an earlier call of the same producer: nothing was
+    /// appended.
     pub is_duplicate: bool,
 }
 

@@ -33,21 +33,22 @@ impl Appender {
     /// Appends one record as one batch. A timestamp of −1 means none.
     ///
     /// # Errors
-    /// [`Error::RecordTooLarge`]; [`Error::InvalidRecord`] for a record that the settings refuse (its timestamp, or a missing key
-    /// in a compacted log); [`Error::Config`] for a record that no log accepts; [`Error::Io`] if the write failed: the record is
-    /// not in the log. If the failed write cannot be undone, and after a failed sync, later calls return [`Error::Poisoned`].
+    /// [`Error::RecordTooLarge`]; [`Error::InvalidRecord`] for a record that the settings refuse (its
+    /// timestamp, or a missing key in a compacted log); [`Error::Config`] for a record that no log
+    /// accepts; [`Error::Io`] if the write failed: the record is not in the log. If the failed write
+    /// cannot be undone, and after a failed sync, later calls return [`Error::Poisoned`].
     /// [`Error::Closed`]; [`Error::Forked`] in a forked child.
     pub fn append(&self, record: &NewRecord<'_>) -> Result<Appended> {
         self.append_many(std::slice::from_ref(record))
     }
 
     /// Appends records: as one batch if they fit, uncompressed, into `max.message.bytes`, `segment.bytes` and
-    /// [`MAX_BATCH_BYTES`], the largest batch that `Log` reads; otherwise as several. A batch is appended as a whole or not at
-    /// all. If a batch fails, the batches before it stay.
+    /// [`MAX_BATCH_BYTES`], the largest batch that `Log` reads; otherwise as several. A batch is appended as
+    /// a whole or not at all. If a batch fails, the batches before it stay.
     ///
     /// # Errors
-    /// As [`Appender::append`]. If one of the records is refused, nothing is appended, unless the record is found to be too large
-    /// only after compression.
+    /// As [`Appender::append`]. If one of the records is refused, nothing is appended, unless the record is
+    /// found to be too large only after compression.
     pub fn append_many(&self, records: &[NewRecord<'_>]) -> Result<Appended> {
         let (appended, truncations) = {
             let mut partition = self.shared.enter()?;
@@ -56,18 +57,20 @@ impl Appender {
         self.shared.acknowledge(appended, truncations)
     }
 
-    /// Appends v2 batches unchanged except for offsets and epoch. They get the next offsets and the writer's epoch, as a leader
-    /// assigns them; with `keep_offsets` they keep their own, as on a follower, and gaps between offsets are allowed. Either all
-    /// of them are appended or none.
+    /// Appends v2 batches unchanged except for offsets and epoch. They get the next offsets and the writer's
+    /// epoch, as a leader assigns them; with `keep_offsets` they keep their own, as on a follower, and
+    /// gaps between offsets are allowed. Either all of them are appended or none.
     ///
-    /// A leader checks the sequences and epochs of batches with a producer id. If all batches are duplicates of batches among the last
-    /// five of their producers, nothing is appended, and the result has the offsets and the largest timestamp of those. (An opening
-    /// and a truncation know only the last batch of each, as Kafka.) A follower checks no sequences and epochs, and accepts the
-    /// markers that end transactions.
+    /// A leader checks the sequences and epochs of batches with a producer id. If all batches are duplicates
+    /// of batches among the last five of their producers, nothing is appended, and the result has the
+    /// offsets and the largest timestamp of those. (An opening and a truncation know only the last batch
+    /// of each, as Kafka.) A follower checks no sequences and epochs, and accepts the markers that end
+    /// transactions.
     ///
     /// # Errors
-    /// As [`Appender::append`], and [`Error::InvalidRecord`] for bytes that break a rule of the format, and for a batch outside the open
-    /// transaction of its producer. For a leader, [`Error::OutOfOrderSequence`] and [`Error::InvalidProducerEpoch`].
+    /// As [`Appender::append`], and [`Error::InvalidRecord`] for bytes that break a rule of the format, and
+    /// for a batch outside the open transaction of its producer. For a leader,
+    /// [`Error::OutOfOrderSequence`] and [`Error::InvalidProducerEpoch`].
     ///
     /// *Source*: `UnifiedLog.appendAsLeader`, `appendAsFollower`.
     pub fn append_batches(&self, raw: &[u8], keep_offsets: bool) -> Result<Appended> {
@@ -93,8 +96,8 @@ impl Appender {
     /// Returns once the record at `offset` is durable.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] if it is not appended yet; [`Error::Io`],
-    /// [`Error::Poisoned`].
+    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] if it is not appended yet;
+    /// [`Error::Io`], [`Error::Poisoned`].
     pub fn wait_durable(&self, offset: i64) -> Result<()> {
         if offset < 0 {
             return Err(Error::config("offset", "an offset, 0 or above", offset.to_string()));
@@ -199,7 +202,8 @@ impl Partition {
         }
     }
 
-    /// Appends records, as one batch or, without a producer and in a transaction, as several if they do not fit.
+    /// Appends records, as one batch or, without a producer and in a transaction, as several if they do not
+    /// fit.
     pub(super) fn append_records(
         &mut self,
         records: &[NewRecord<'_>],
@@ -252,7 +256,8 @@ impl Partition {
         result.map(|()| total)
     }
 
-    /// Appends the batch that was built from `records`; if it is too large after compression, appends it in two halves.
+    /// Appends the batch that was built from `records`; if it is too large after compression, appends it in
+    /// two halves.
     fn append_built(
         &mut self,
         builder: &mut BatchBuilder,
@@ -281,9 +286,11 @@ impl Partition {
         Ok(front.followed_by(back))
     }
 
-    /// Appends the marker that ends a producer's transaction. `epoch`: of the marker, at least that of the producer.
+    /// Appends the marker that ends a producer's transaction. `epoch`: of the marker, at least that of the
+    /// producer.
     ///
-    /// *Source*: `MemoryRecords.withEndTransactionMarker`; `UnifiedLog.appendAsLeader`, with `AppendOrigin.COORDINATOR`.
+    /// *Source*: `MemoryRecords.withEndTransactionMarker`; `UnifiedLog.appendAsLeader`, with
+    /// `AppendOrigin.COORDINATOR`.
     pub(super) fn append_marker(
         &mut self,
         producer_id: i64,
@@ -326,8 +333,8 @@ impl Partition {
         }
     }
 
-    /// The sequence of a producer's next record. The sequences of a transaction begin at 0 in a new epoch, as in Kafka; a producer's continue,
-    /// so that they count its records.
+    /// The sequence of a producer's next record. The sequences of a transaction begin at 0 in a new epoch, as
+    /// in Kafka; a producer's continue, so that they count its records.
     pub(super) fn next_sequence(&self, producing: Producing<'_>) -> i32 {
         let (Producing::Idempotent(holder) | Producing::Transactional(holder)) = producing;
         let entry = self.producers.get(holder.producer_id);
@@ -370,8 +377,8 @@ impl Partition {
         appended
     }
 
-    /// Puts a leader's batches with their offsets and epochs, recompressed if the settings require another codec, into the empty
-    /// `bytes`. Returns their headers.
+    /// Puts a leader's batches with their offsets and epochs, recompressed if the settings require another
+    /// codec, into the empty `bytes`. Returns their headers.
     fn stamp(
         &self,
         raw: &[u8],

@@ -1,4 +1,5 @@
-//! What compaction needs of a writer: the state of the log, and the changes of it. Appends go on between these calls.
+//! What compaction needs of a writer: the state of the log, and the changes of it. Appends go on between
+//! these calls.
 
 use std::collections::HashMap;
 
@@ -49,7 +50,8 @@ impl LogWriter {
         Ok(self.shared.enter()?.producers.last_records())
     }
 
-    /// Replaces sealed segments with the one whose `.cleaned` files are complete and have the base offset of the first.
+    /// Replaces sealed segments with the one whose `.cleaned` files are complete and have the base offset of
+    /// the first.
     ///
     /// # Errors
     /// As of any change: the writer is poisoned.
@@ -59,13 +61,14 @@ impl LogWriter {
         partition.ends.commit().or_poison(done)
     }
 
-    /// Splits the first segment that begins below `end_offset` and has offsets more than 2^31 - 1 above its base offset, if there is
-    /// one. `log`: as [`LogWriter::cleanable`] returned it; `aborted`: its aborted transactions. Appends wait while the parts, which are
-    /// complete, are put in place.
+    /// Splits the first segment that begins below `end_offset` and has offsets more than 2^31 - 1 above its
+    /// base offset, if there is one. `log`: as [`LogWriter::cleanable`] returned it; `aborted`: its
+    /// aborted transactions. Appends wait while the parts, which are complete, are put in place.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if the segment is damaged, and [`Error::Io`](crate::Error::Io) if the disk has no space
-    /// for a second copy of it, with the segment unchanged; the errors of any change.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the segment is damaged, and
+    /// [`Error::Io`](crate::Error::Io) if the disk has no space for a second copy of it, with the segment
+    /// unchanged; the errors of any change.
     ///
     /// *Source*: `Cleaner.cleanSegments`; `UnifiedLog.splitOverflowedSegment`.
     pub(crate) fn split_overflowed(
@@ -95,7 +98,8 @@ impl LogWriter {
             if let Some(first) = bases.first().filter(|first| **first > log.log_start_offset())
                 && log.segments().iter().next().is_some_and(|first| first.base_offset() == base_offset)
             {
-                // there is no record between them, and after a crash the log must not begin above its start offset
+                // there is no record between them, and after a crash the log must not begin above its start
+                // offset
                 self.delete_before(*first)?;
             }
             let ends = bases.iter().skip(1).copied().chain([segment.upper()]);

@@ -13,16 +13,16 @@
 //! | data end | the end of the last batch in a file, or the base offset of an empty last segment | each append |
 //! | log end offset | the offset of the next record; above the data end after a truncation inside a batch | each append |
 //!
-//! One exception: a roll before a gap of offsets puts the recovery point at the base offset of the new segment. The append that
-//! follows either raises the log end offset above it or poisons the writer.
+//! One exception: a roll before a gap of offsets puts the recovery point at the base offset of the new
+//! segment. The append that follows either raises the log end offset above it or poisons the writer.
 
 use std::sync::Arc;
 
 use super::group_commit::GroupCommit;
 use crate::state::checkpoint::Checkpoint;
 
-/// The ends of a log. Changed under the writer's lock; threads without the lock can read the durable offset and the log end
-/// offset.
+/// The ends of a log. Changed under the writer's lock; threads without the lock can read the durable offset
+/// and the log end offset.
 #[derive(Debug)]
 pub(super) struct Ends {
     log_start_offset: i64,
@@ -63,7 +63,8 @@ impl Ends {
         self.log_end_offset
     }
 
-    /// Where the log ends when it is opened again: the log end offset of a truncation inside a batch is not in the files.
+    /// Where the log ends when it is opened again: the log end offset of a truncation inside a batch is not
+    /// in the files.
     pub(super) fn stored_end(&self) -> i64 {
         self.data_end.max(self.log_start_offset)
     }

@@ -11,15 +11,17 @@ pub enum FlushMode {
     /// Before each append returns; concurrent appends share one sync.
     #[default]
     Always,
-    /// As [`FlushMode::Always`], but the first of several appends waits for others before it syncs for all of them.
+    /// As [`FlushMode::Always`], but the first of several appends waits for others before it syncs for all of
+    /// them.
     Group {
         /// The maximum wait, ms.
         ms: u64,
         /// The wait ends early after this many appended bytes.
         bytes: u64,
     },
-    /// An append syncs before it returns if `messages` records or `ms` milliseconds have passed since the last sync; otherwise it
-    /// returns at once. Without either limit, Kafka's settings `flush.messages` and `flush.ms` are used.
+    /// An append syncs before it returns if `messages` records or `ms` milliseconds have passed since the
+    /// last sync; otherwise it returns at once. Without either limit, Kafka's settings `flush.messages`
+    /// and `flush.ms` are used.
     Interval {
         /// Records since the last sync.
         messages: Option<u64>,
@@ -58,8 +60,8 @@ impl fmt::Display for FlushMode {
 impl FromStr for FlushMode {
     type Err = Error;
 
-    /// Parses `always`, `none`, `group(ms=5, bytes=65536)`, `interval(messages=1000, ms=50)`. Without names, values are taken in
-    /// this order. Fields may be omitted: the defaults of a group are 2 ms and 1 MiB.
+    /// Parses `always`, `none`, `group(ms=5, bytes=65536)`, `interval(messages=1000, ms=50)`. Without names,
+    /// values are taken in this order. Fields may be omitted: the defaults of a group are 2 ms and 1 MiB.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || {
             let expected = "\"always\", \"none\", \"group(ms=N, bytes=N)\" with integers of 0 or above, or \

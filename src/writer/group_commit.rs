@@ -1,10 +1,11 @@
 //! Group commit: one `fdatasync` makes durable all appends that were written before it began.
 //!
-//! A thread that waits for an offset becomes the leader if no other thread syncs; the others wait. The leader takes the log end
-//! offset and the file to sync, syncs without a lock, publishes the offset and wakes the threads whose appends the sync covered.
-//! Of the threads that appended later it wakes one, the next leader, so that each thread is woken once. The next leader waits
-//! briefly for the threads that the last sync has just released: they are likely to append again, and one sync for all is cheaper
-//! than two. `models` explores the interleavings under loom.
+//! A thread that waits for an offset becomes the leader if no other thread syncs; the others wait. The leader
+//! takes the log end offset and the file to sync, syncs without a lock, publishes the offset and wakes the
+//! threads whose appends the sync covered. Of the threads that appended later it wakes one, the next leader,
+//! so that each thread is woken once. The next leader waits briefly for the threads that the last sync has
+//! just released: they are likely to append again, and one sync for all is cheaper than two. `models`
+//! explores the interleavings under loom.
 
 #[cfg(test)]
 #[cfg(loom)]
@@ -25,7 +26,8 @@ use crate::types::Interrupt;
 #[derive(Debug)]
 pub(super) struct GroupCommit {
     state: Mutex<State>,
-    /// Wakes threads that wait for a sync by another thread: one event for syncs with an even number, one for odd numbers.
+    /// Wakes threads that wait for a sync by another thread: one event for syncs with an even number, one
+    /// for odd numbers.
     done: [Event; 2],
     /// Wakes a leader that waits for the bytes of other threads.
     gathered: Condvar,
@@ -66,7 +68,8 @@ struct State {
 }
 
 impl State {
-    /// Lowers `offset` to that of a truncation since the count was `began`: truncated records cannot become durable.
+    /// Lowers `offset` to that of a truncation since the count was `began`: truncated records cannot become
+    /// durable.
     fn clamp_to_truncation(&self, offset: &mut i64, began: &mut u64) {
         if self.truncations != *began {
             *began = self.truncations;
@@ -154,8 +157,8 @@ impl GroupCommit {
     /// Publishes an append: its bytes, which a leader may wait for, and the new log end offset `end`.
     pub(super) fn appended(&self, bytes: u64, end: i64) {
         self.end.store(end, Ordering::Release);
-        // both threads use a read-modify-write, so that one is ordered after the other: the leader sees these bytes, or this
-        // thread sees `wanted_bytes`
+        // both threads use a read-modify-write, so that one is ordered after the other: the leader sees these
+        // bytes, or this thread sees `wanted_bytes`
         let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes);
         if waiting >= self.wanted_bytes.load(Ordering::Acquire) {
             // taking the lock ensures that the leader already waits, so that it gets the notification
@@ -186,10 +189,11 @@ impl GroupCommit {
 
     /// Returns once everything below `offset` is durable, by a sync of this thread or another.
     ///
-    /// `began`: the number of truncations when the log reached `offset`. `wait`: for how long, and for how many bytes, a leader
-    /// waits for other threads. `sync`: syncs and returns the offset that is durable after it; called without a lock.
-    /// `interrupt`: called at intervals by a thread that waits. It may run Python's signal handlers, which may append, so the
-    /// thread must neither hold a lock nor be the leader when it calls it.
+    /// `began`: the number of truncations when the log reached `offset`. `wait`: for how long, and for how
+    /// many bytes, a leader waits for other threads. `sync`: syncs and returns the offset that is durable
+    /// after it; called without a lock. `interrupt`: called at intervals by a thread that waits. It may
+    /// run Python's signal handlers, which may append, so the thread must neither hold a lock nor be the
+    /// leader when it calls it.
     pub(super) fn wait_durable(
         &self,
         mut offset: i64,
@@ -307,10 +311,12 @@ impl GroupCommit {
         done
     }
 
-    /// The interval at which a waiting thread checks for an interrupt: a check takes Python's interpreter lock.
+    /// The interval at which a waiting thread checks for an interrupt: a check takes Python's interpreter
+    /// lock.
     const PAUSE: Duration = Duration::from_millis(50);
 
-    /// Waits for the bytes of other threads. Returns false if the wait is not over and the caller has to check for an interrupt.
+    /// Waits for the bytes of other threads. Returns false if the wait is not over and the caller has to
+    /// check for an interrupt.
     fn wait_for_bytes<'a>(
         &self,
         mut state: MutexGuard<'a, State>,

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use crate::record::BatchHeader;
 
-/// What a writer has done since it was opened. The counts only grow; rates and mean times are from the difference of two values.
+/// What a writer has done since it was opened. The counts only grow; rates and mean times are from the
+/// difference of two values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct WriterMetrics {
-    /// Writes to the log: one for each batch that the writer builds, one for a call that appends raw batches, one for each marker.
+    /// Writes to the log: one for each batch that the writer builds, one for a call that appends raw
+    /// batches, one for each marker.
     pub appends: u64,
     /// Records in the log by these, with markers. Duplicates are not written.
     pub records: u64,
@@ -18,7 +20,8 @@ pub struct WriterMetrics {
     pub append_ns: u64,
     /// The longest one, ns.
     pub max_append_ns: u64,
-    /// Flushes of the active segment that appends and [`LogWriter::flush`](super::LogWriter::flush) made. Several appends share one.
+    /// Flushes of the active segment that appends and [`LogWriter::flush`](super::LogWriter::flush) made.
+    /// Several appends share one.
     pub flushes: u64,
     /// Their time, ns.
     pub flush_ns: u64,

@@ -1,4 +1,5 @@
-//! A durable log with one writer: append, roll, recover, retain, truncate. Kafka: `UnifiedLog`, `LocalLog`, write side.
+//! A durable log with one writer: append, roll, recover, retain, truncate. Kafka: `UnifiedLog`, `LocalLog`,
+//! write side.
 //!
 //! ```text
 //! LogWriter ─┐ (unique: structure)        ┌─ Partition   segments, ends, epochs: under one lock
@@ -71,8 +72,8 @@ use crate::state::producers::ProducerEntry;
 use crate::types::Interrupt;
 pub use unflushed::Unflushed;
 
-/// The end offset and the bytes of both indexes that recovery computes for the last segment of a log. For a benchmark: it drops
-/// nothing from the page cache and writes nothing.
+/// The end offset and the bytes of both indexes that recovery computes for the last segment of a log. For a
+/// benchmark: it drops nothing from the page cache and writes nothing.
 pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Vec<u8>; 2])> {
     let Some(segment) = log.segments().last() else { return Ok((0, [const { Vec::new() }; 2])) };
     let scanned = recovery::scan(segment, -1, None, Partition::entry_rule(config), Interrupt::NEVER)?;
@@ -114,9 +115,10 @@ struct Shared {
 /// # }
 /// ```
 ///
-/// *Concurrency*: unique; [`LogWriter::appender`] returns handles for other threads. If a writer is dropped without
-/// [`LogWriter::close`], the log is recovered when it is opened again. In a forked child every call that can fail returns an
-/// error; a call that returns only a number may block, because another thread of the parent may have held a lock.
+/// *Concurrency*: unique; [`LogWriter::appender`] returns handles for other threads. If a writer is dropped
+/// without [`LogWriter::close`], the log is recovered when it is opened again. In a forked child every call
+/// that can fail returns an error; a call that returns only a number may block, because another thread of the
+/// parent may have held a lock.
 #[derive(Debug)]
 pub struct LogWriter {
     shared: Arc<Shared>,
@@ -131,17 +133,19 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Opens a partition directory for writing, or creates it. After an unclean stop the log is recovered first: indexes are
-    /// rebuilt, and a torn write at the end is cut and kept in `quarantine/`; [`LogWriter::recovery`] returns what was changed.
-    /// If a new log cannot be opened, the files created for it are removed.
+    /// Opens a partition directory for writing, or creates it. After an unclean stop the log is recovered
+    /// first: indexes are rebuilt, and a torn write at the end is cut and kept in `quarantine/`;
+    /// [`LogWriter::recovery`] returns what was changed. If a new log cannot be opened, the files created
+    /// for it are removed.
     ///
-    /// *Cost*: after a clean close, little. Otherwise reads the segments from the recovery point on, and the batches from the latest
-    /// snapshot of the producers on; without a snapshot, the whole log.
+    /// *Cost*: after a clean close, little. Otherwise reads the segments from the recovery point on, and the
+    /// batches from the latest snapshot of the producers on; without a snapshot, the whole log.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another writer or a broker holds the lock; [`Error::Corrupt`] if the log is damaged, a segment is missing,
-    /// or a batch contradicts the transactions before it (nothing is changed); [`Error::UnsupportedFormat`] for an intact batch of a
-    /// later format; [`Error::Config`], also for a directory name that Kafka does not accept in a data directory; [`Error::Io`].
+    /// [`Error::Locked`] if another writer or a broker holds the lock; [`Error::Corrupt`] if the log is
+    /// damaged, a segment is missing, or a batch contradicts the transactions before it (nothing is
+    /// changed); [`Error::UnsupportedFormat`] for an intact batch of a later format; [`Error::Config`],
+    /// also for a directory name that Kafka does not accept in a data directory; [`Error::Io`].
     ///
     /// *Source*: `UnifiedLog.create`, `LogLoader.load`.
     pub fn open(path: impl AsRef<Path>, options: &WriterOptions) -> Result<Self> {
@@ -166,8 +170,8 @@ impl LogWriter {
         Ok(writer)
     }
 
-    /// [`LogWriter::open`] for a directory that is already open, without a lock: the caller guarantees that there is no other
-    /// writer.
+    /// [`LogWriter::open`] for a directory that is already open, without a lock: the caller guarantees that
+    /// there is no other writer.
     ///
     /// # Errors
     /// As [`LogWriter::open`].
@@ -175,9 +179,9 @@ impl LogWriter {
         Self::start(directory, options)
     }
 
-    /// Returns what [`LogWriter::open`] would change to recover the log, and changes nothing. It takes no lock: another process
-    /// may take one before the log is opened. The directory must exist, and may be one that only may be read. If it has no segment, the
-    /// plan is that of a new log.
+    /// Returns what [`LogWriter::open`] would change to recover the log, and changes nothing. It takes no
+    /// lock: another process may take one before the log is opened. The directory must exist, and may be
+    /// one that only may be read. If it has no segment, the plan is that of a new log.
     ///
     /// *Cost*: reads what [`LogWriter::open`] reads.
     ///
@@ -187,8 +191,8 @@ impl LogWriter {
         Ok(Self::plan_opening(path, options)?.0)
     }
 
-    /// The same, and the producers that had an open transaction at the opening, by its first offset: also producers whose records were all
-    /// deleted from the log start, which readers do not know.
+    /// The same, and the producers that had an open transaction at the opening, by its first offset: also
+    /// producers whose records were all deleted from the log start, which readers do not know.
     #[doc(hidden)]
     pub fn plan_opening(
         path: impl AsRef<Path>,
@@ -290,9 +294,10 @@ impl LogWriter {
         self.shared.lock().ends.log_start_offset()
     }
 
-    /// The last stable offset: the first offset of the oldest open transaction, at least the log start offset; or the log end offset. The
-    /// exclusive end for a committed reader, unless all records of that transaction were deleted: readers do not know it then, nor,
-    /// perhaps, does the next opening. Damaged batches are left out. Kafka: `lastStableOffset`.
+    /// The last stable offset: the first offset of the oldest open transaction, at least the log start
+    /// offset; or the log end offset. The exclusive end for a committed reader, unless all records of
+    /// that transaction were deleted: readers do not know it then, nor, perhaps, does the next opening.
+    /// Damaged batches are left out. Kafka: `lastStableOffset`.
     pub fn last_stable_offset(&self) -> i64 {
         self.appender().last_stable_offset()
     }
@@ -317,10 +322,11 @@ impl LogWriter {
         self.shared.lock().epochs.clone()
     }
 
-    /// Closes the active segment and creates a new one at the log end offset. An active segment that starts there, which is
-    /// empty, is kept.
+    /// Closes the active segment and creates a new one at the log end offset. An active segment that starts
+    /// there, which is empty, is kept.
     ///
-    /// *Cost*: syncs the segment and its indexes, and a snapshot of the producers (46 bytes each), while appends wait.
+    /// *Cost*: syncs the segment and its indexes, and a snapshot of the producers (46 bytes each), while
+    /// appends wait.
     ///
     /// # Errors
     /// [`Error::Io`], with nothing changed if the disk is full; [`Error::Poisoned`].
@@ -330,17 +336,17 @@ impl LogWriter {
         self.shared.enter()?.roll_at_end()
     }
 
-    /// Removes every batch with an offset at or above `offset`, so that the log ends at `offset`. Returns false if it already
-    /// ended at or below `offset`. A batch that contains `offset` is removed as a whole. The removal is durable when this
-    /// returns.
+    /// Removes every batch with an offset at or above `offset`, so that the log ends at `offset`. Returns
+    /// false if it already ended at or below `offset`. A batch that contains `offset` is removed as a
+    /// whole. The removal is durable when this returns.
     ///
     /// *Cost*: reads the batches from the latest snapshot of the producers on.
     ///
     /// # Errors
     /// [`Error::Config`] for a negative offset; [`Error::Corrupt`] if the log is damaged before it, and
-    /// [`Error::UnsupportedFormat`] if a batch before it has a later format (nothing is changed); [`Error::Io`], with nothing
-    /// changed if the disk is full (a segment that is cut in the middle and is not the last needs space for a copy);
-    /// [`Error::Poisoned`].
+    /// [`Error::UnsupportedFormat`] if a batch before it has a later format (nothing is changed);
+    /// [`Error::Io`], with nothing changed if the disk is full (a segment that is cut in the middle and
+    /// is not the last needs space for a copy); [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.truncateTo`.
     pub fn truncate_to(&mut self, offset: i64) -> Result<bool> {
@@ -358,22 +364,25 @@ impl LogWriter {
         self.shared.enter()?.with_spare(|partition| partition.truncate_fully_and_start_at(offset))
     }
 
-    /// Moves the log start offset to `offset`: records below it are removed, and segments without other records are deleted.
-    /// Returns false if the log already started at or above `offset`. The removal is durable when this returns.
+    /// Moves the log start offset to `offset`: records below it are removed, and segments without other
+    /// records are deleted. Returns false if the log already started at or above `offset`. The removal is
+    /// durable when this returns.
     ///
-    /// *Cost*: with named producers, reads the batches from the latest snapshot of the producers below `offset` on.
+    /// *Cost*: with named producers, reads the batches from the latest snapshot of the producers below
+    /// `offset` on.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] above the log end offset; [`Error::Io`], with nothing
-    /// changed if the disk is full and the space that the writer holds in reserve is not enough; [`Error::Poisoned`].
+    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] above the log end offset;
+    /// [`Error::Io`], with nothing changed if the disk is full and the space that the writer holds in
+    /// reserve is not enough; [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.maybeIncrementLogStartOffset`, `deleteRecords`.
     pub fn delete_before(&mut self, offset: i64) -> Result<bool> {
         self.shared.enter()?.with_spare(|partition| partition.delete_before(offset))
     }
 
-    /// Deletes the segments that have expired under the retention settings, and returns them. `now`: ms since the epoch; `None`:
-    /// the clock's time.
+    /// Deletes the segments that have expired under the retention settings, and returns them. `now`: ms since
+    /// the epoch; `None`: the clock's time.
     ///
     /// # Errors
     /// Those of [`retention::plan`]; [`Error::Poisoned`].
@@ -386,15 +395,16 @@ impl LogWriter {
         let log = self.open_reader()?;
         let mut plan = retention::plan(&log, &partition.config, now.unwrap_or_else(partition.clock))?;
         if plan.rolls {
-            // after a truncation inside a batch, the log end offset is above the data end that the reader finds
+            // after a truncation inside a batch, the log end offset is above the data end that the reader
+            // finds
             plan.log_start_offset = partition.ends.log_end_offset();
         }
         partition.with_spare(|partition| partition.apply_retention(&plan))?;
         Ok(plan)
     }
 
-    /// Returns a reader of the log in its present state. It reads without the writer's lock and does not see later appends;
-    /// [`Log::refresh`] returns a reader that does.
+    /// Returns a reader of the log in its present state. It reads without the writer's lock and does not see
+    /// later appends; [`Log::refresh`] returns a reader that does.
     ///
     /// # Errors
     /// Those of [`Log::open`].
@@ -418,18 +428,19 @@ impl LogWriter {
         Ok(self.reader.insert(log).clone())
     }
 
-    /// Makes everything durable and closes the log, so that the next open does not have to read it. Later appends return an
-    /// error. Closing twice is not an error.
+    /// Makes everything durable and closes the log, so that the next open does not have to read it. Later
+    /// appends return an error. Closing twice is not an error.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Poisoned`]: the log is recovered when it is opened again. Every later call returns
-    /// [`Error::Poisoned`].
+    /// [`Error::Io`], [`Error::Poisoned`]: the log is recovered when it is opened again. Every later call
+    /// returns [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.close`.
     pub fn close(&mut self) -> Result<()> {
         let closed = self.shared.check_process().and_then(|()| {
             let mut partition = self.shared.lock();
-            // even if the writer is poisoned: its locks are released below, and another writer may open the log
+            // even if the writer is poisoned: its locks are released below, and another writer may open the
+            // log
             partition.live.withdraw();
             self.shared.commit.check().inspect_err(|_| partition.is_closed = true)?;
             if partition.is_closed {
@@ -460,7 +471,8 @@ impl Shared {
         if forks_now() == self.forks { Ok(()) } else { Err(Error::Forked { handle: "LogWriter" }) }
     }
 
-    /// The partition, for a change. Fails if the writer is closed, poisoned, or was opened by the parent of a forked process.
+    /// The partition, for a change. Fails if the writer is closed, poisoned, or was opened by the parent of a
+    /// forked process.
     fn enter(&self) -> Result<MutexGuard<'_, Partition>> {
         // before any lock: the thread that held it may not exist in a forked child, which would wait forever
         self.check_process()?;

@@ -21,22 +21,23 @@ pub struct WriterOptions {
     pub flush: FlushMode,
     /// The topic id, written to `partition.metadata`; a partition that already has an id must have the same.
     pub topic_id: Option<TopicId>,
-    /// The leader epoch of the batches: 0 or above, and not below the latest epoch of the log; `None`: the latest epoch, or 0 in
-    /// a new log.
+    /// The leader epoch of the batches: 0 or above, and not below the latest epoch of the log; `None`: the
+    /// latest epoch, or 0 in a new log.
     pub leader_epoch: Option<i32>,
-    /// A producer id without an open transaction is forgotten when its last batch or marker is this old, ms, at least 1: by the next
-    /// opening or truncation, and by an append of batches, which checks this every ten minutes. Kafka: the broker's setting
-    /// `producer.id.expiration.ms`.
+    /// A producer id without an open transaction is forgotten when its last batch or marker is this old, ms,
+    /// at least 1: by the next opening or truncation, and by an append of batches, which checks this
+    /// every ten minutes. Kafka: the broker's setting `producer.id.expiration.ms`.
     pub producer_id_expiration_ms: i64,
-    /// The largest batch, bytes, as stored and decompressed, that is appended as bytes, that a compaction reads, and that
-    /// [`LogWriter::reader`](super::LogWriter::reader) reads. The writer's own batches have at most
-    /// [`MAX_BATCH_BYTES`].
+    /// The largest batch, bytes, as stored and decompressed, that is appended as bytes, that a compaction
+    /// reads, and that [`LogWriter::reader`](super::LogWriter::reader) reads. The writer's own batches
+    /// have at most [`MAX_BATCH_BYTES`].
     pub max_batch_bytes: usize,
     /// The clock, ms since the epoch.
     pub clock: fn() -> i64,
     /// The seed of the jitter.
     pub random: u32,
-    /// As [`LogOptions::is_topic_compacted`](crate::log::LogOptions::is_topic_compacted), for the writer's readers.
+    /// As [`LogOptions::is_topic_compacted`](crate::log::LogOptions::is_topic_compacted), for the writer's
+    /// readers.
     pub is_topic_compacted: fn(&Path) -> Option<bool>,
     /// Called during long operations.
     pub interrupt: Interrupt,
@@ -66,8 +67,9 @@ impl WriterOptions {
     /// Checks the options, without access to the log.
     ///
     /// # Errors
-    /// [`Error::Config`] for a setting out of its range; for a `segment.index.bytes` too small for one entry, which Kafka accepts
-    /// and then rolls at each append; for a negative epoch; for an expiration below 1 ms.
+    /// [`Error::Config`] for a setting out of its range; for a `segment.index.bytes` too small for one entry,
+    /// which Kafka accepts and then rolls at each append; for a negative epoch; for an expiration below 1
+    /// ms.
     pub(crate) fn check(&self) -> Result<()> {
         self.config.validate()?;
         if self.config.segment_index_bytes < MAX_ENTRY_BYTES {

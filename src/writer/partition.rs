@@ -107,8 +107,9 @@ impl Partition {
         Ok(())
     }
 
-    /// Appends whole batches whose headers have their final offsets and epochs, either all of them or none. `updates`: what they
-    /// change for their producers, if one has a producer id. `now`: the time of the append, ms.
+    /// Appends whole batches whose headers have their final offsets and epochs, either all of them or none.
+    /// `updates`: what they change for their producers, if one has a producer id. `now`: the time of the
+    /// append, ms.
     ///
     /// *Source*: `UnifiedLog.append`, step 4 and later.
     pub(super) fn append(
@@ -193,7 +194,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Stages the history of leader epochs with the epochs that begin in these batches added. `None` if no epoch begins in them.
+    /// Stages the history of leader epochs with the epochs that begin in these batches added. `None` if no
+    /// epoch begins in them.
     fn stage_new_epochs(&self, headers: &[BatchHeader]) -> Result<Option<(Staged, LeaderEpochs)>> {
         let latest = self.epochs.latest();
         let with_epoch = || headers.iter().filter(|header| header.leader_epoch >= 0);
@@ -217,8 +219,9 @@ impl Partition {
         epochs.stage(&self.directory)
     }
 
-    /// Closes the active segment and creates one at `base_offset`, or at the log end offset if that is higher. An empty active
-    /// segment with that base offset is kept. Everything below the base offset is durable when this returns.
+    /// Closes the active segment and creates one at `base_offset`, or at the log end offset if that is
+    /// higher. An empty active segment with that base offset is kept. Everything below the base offset is
+    /// durable when this returns.
     ///
     /// The steps that need disk space come first: if the disk is full, nothing has changed.
     ///
@@ -275,8 +278,8 @@ impl Partition {
         self.live.set(self.bases());
     }
 
-    /// The steps of a roll that need disk space: the last index entries of the active segment, a snapshot of the producers, and a
-    /// checkpoint with the base offset of the new segment as recovery point.
+    /// The steps of a roll that need disk space: the last index entries of the active segment, a snapshot of
+    /// the producers, and a checkpoint with the base offset of the new segment as recovery point.
     fn stage_seal(&mut self, base_offset: i64) -> Result<StagedSeal> {
         let checkpoint = self.ends.checkpoint_at(base_offset).stage(&self.directory)?;
         let snapshot = match self.producers.stage_snapshot(&self.directory, base_offset) {
@@ -314,8 +317,9 @@ impl Partition {
         }
     }
 
-    /// Fails if the log was removed or replaced under the writer: a sync succeeds, but nobody finds the records. Called after each sync
-    /// that makes records durable. Not after a close: the files may belong to another writer by then.
+    /// Fails if the log was removed or replaced under the writer: a sync succeeds, but nobody finds the
+    /// records. Called after each sync that makes records durable. Not after a close: the files may
+    /// belong to another writer by then.
     pub(super) fn ensure_in_place(&self) -> Result<()> {
         self.directory.ensure_holds(self.active.log())
     }
@@ -325,7 +329,8 @@ impl Partition {
         if self.truncations != synced.truncations {
             return Ok(());
         }
-        // ignored after a close, which has written a higher offset: the file may belong to another writer by now
+        // ignored after a close, which has written a higher offset: the file may belong to another writer by
+        // now
         self.durable_offset_file.note(synced.data_end)
     }
 

@@ -1,5 +1,6 @@
-//! The failures that poison the writer. After a failed write or sync in the middle of a change, the state of the files is
-//! unknown, so that the writer accepts no more calls. Opening the log again recovers what was acknowledged.
+//! The failures that poison the writer. After a failed write or sync in the middle of a change, the state of
+//! the files is unknown, so that the writer accepts no more calls. Opening the log again recovers what was
+//! acknowledged.
 
 use std::io::ErrorKind;
 
@@ -12,7 +13,8 @@ impl GroupCommit {
         changed.inspect_err(|error| self.poison(error))
     }
 
-    /// Poisons the writer if the preparation of a change failed, unless the disk was full: then nothing has changed.
+    /// Poisons the writer if the preparation of a change failed, unless the disk was full: then nothing has
+    /// changed.
     pub(super) fn or_poison_unless_full<T>(&self, prepared: Result<T>) -> Result<T> {
         prepared.inspect_err(|error| {
             if !is_full(error) {
@@ -21,8 +23,8 @@ impl GroupCommit {
         })
     }
 
-    /// Poisons the writer if the preparation of a change failed in a sync, because the kernel may report the next sync as a
-    /// success. After any other failure nothing has changed.
+    /// Poisons the writer if the preparation of a change failed in a sync, because the kernel may report the
+    /// next sync as a success. After any other failure nothing has changed.
     pub(super) fn or_poison_after_sync<T>(&self, prepared: Result<T>) -> Result<T> {
         prepared.inspect_err(|error| {
             if matches!(error, Error::Io { action: IoAction::Sync, .. }) && !is_full(error) {

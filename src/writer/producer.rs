@@ -1,4 +1,5 @@
-//! A producer of a writer: appends that are not written twice when they are called again. Kafka: the idempotent producer.
+//! A producer of a writer: appends that are not written twice when they are called again. Kafka: the
+//! idempotent producer.
 
 use std::sync::{Arc, Weak};
 
@@ -11,7 +12,8 @@ use crate::record::{NewRecord, sequence_after};
 use crate::state::positions;
 use crate::state::producer_ids::IdOwner;
 
-/// A producer: it numbers its records, by sequences from 0 up, and an append with sequences that are in the log already is not written again.
+/// A producer: it numbers its records, by sequences from 0 up, and an append with sequences that are in the
+/// log already is not written again.
 ///
 /// ```
 /// use cordwood::record::NewRecord;
@@ -51,17 +53,17 @@ impl LogWriter {
 }
 
 impl Appender {
-    /// Returns a producer. With a name it is the same one, with its id and its sequences, whenever the log is opened again. Without a
-    /// name it is a new one.
+    /// Returns a producer. With a name it is the same one, with its id and its sequences, whenever the log is
+    /// opened again. Without a name it is a new one.
     ///
-    /// If a handle of the same name is in use, it is fenced: its appends return [`Error::InvalidProducerEpoch`], and the sequences run on
-    /// in the new one.
+    /// If a handle of the same name is in use, it is fenced: its appends return
+    /// [`Error::InvalidProducerEpoch`], and the sequences run on in the new one.
     ///
     /// *Cost*: the first call with a name writes a small file, durably.
     ///
     /// # Errors
-    /// [`Error::Config`] for a name that is not one of a topic; [`Error::Corrupt`] if the file of names is damaged; [`Error::Io`];
-    /// [`Error::Poisoned`]; [`Error::Closed`].
+    /// [`Error::Config`] for a name that is not one of a topic; [`Error::Corrupt`] if the file of names is
+    /// damaged; [`Error::Io`]; [`Error::Poisoned`]; [`Error::Closed`].
     ///
     /// *Source*: Kafka's `enable.idempotence`; the names are ours.
     pub fn producer(&self, name: Option<&str>) -> Result<Producer> {
@@ -89,7 +91,8 @@ impl Producer {
         self.name.as_deref()
     }
 
-    /// The sequence of the next record: the number of records that the producer has in the log. After 2³¹ − 1 comes 0.
+    /// The sequence of the next record: the number of records that the producer has in the log. After 2³¹ − 1
+    /// comes 0.
     ///
     /// # Errors
     /// [`Error::InvalidProducerEpoch`] if it is fenced; [`Error::Closed`], [`Error::Poisoned`].
@@ -116,15 +119,17 @@ impl Producer {
         self.append_many(std::slice::from_ref(record), sequence)
     }
 
-    /// Appends records as one batch, as a whole or not at all. `sequence`: of the first record; `None`: the next one.
+    /// Appends records as one batch, as a whole or not at all. `sequence`: of the first record; `None`: the
+    /// next one.
     ///
-    /// If a batch with exactly these sequences is among the last five of the producer, nothing is appended, and the result has its offsets
-    /// and [`Appended::is_duplicate`]. (After an opening and a truncation only the last batch is known, as in Kafka.)
+    /// If a batch with exactly these sequences is among the last five of the producer, nothing is appended,
+    /// and the result has its offsets and [`Appended::is_duplicate`]. (After an opening and a truncation
+    /// only the last batch is known, as in Kafka.)
     ///
     /// # Errors
     /// Those of [`Appender::append`]; [`Error::RecordTooLarge`] for records that do not fit into one batch;
-    /// [`Error::OutOfOrderSequence`] for other sequences; [`Error::InvalidProducerEpoch`] if a newer handle has the name; [`Error::Config`]
-    /// for a negative sequence.
+    /// [`Error::OutOfOrderSequence`] for other sequences; [`Error::InvalidProducerEpoch`] if a newer handle
+    /// has the name; [`Error::Config`] for a negative sequence.
     ///
     /// *Source*: `ProducerAppendInfo.checkSequence`, `UnifiedLog.analyzeAndValidateProducerState`.
     pub fn append_many(&self, records: &[NewRecord<'_>], sequence: Option<i32>) -> Result<Appended> {

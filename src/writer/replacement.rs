@@ -1,7 +1,8 @@
-//! Puts new segments in the place of existing ones, by compaction and by a split. Kafka: `LocalLog.replaceSegments`.
+//! Puts new segments in the place of existing ones, by compaction and by a split. Kafka:
+//! `LocalLog.replaceSegments`.
 //!
-//! The new segments are complete and durable under names that end in `.cleaned`. After a crash at any point, the next open by a writer
-//! or a broker finishes or undoes the replacement (`crate::log::Replacement`).
+//! The new segments are complete and durable under names that end in `.cleaned`. After a crash at any point,
+//! the next open by a writer or a broker finishes or undoes the replacement (`crate::log::Replacement`).
 
 use crate::error::{Error, Result};
 use crate::fs::Directory;
@@ -23,11 +24,11 @@ pub(crate) fn remove(directory: &Directory, base_offset: i64) -> Result<()> {
     FILES.into_iter().try_for_each(|kind| directory.remove(&name(base_offset, kind, Stage::Cleaned)))
 }
 
-/// Replaces segments. `new`: the base offsets of the new ones, ascending; at least one has a batch. `replaced`: the base offsets of the existing
-/// ones, ascending.
+/// Replaces segments. `new`: the base offsets of the new ones, ascending; at least one has a batch.
+/// `replaced`: the base offsets of the existing ones, ascending.
 ///
-/// There is no other `.cleaned` file ([`remove_cleaned`]): with one at a lower base offset, the new segments would not count as
-/// committed.
+/// There is no other `.cleaned` file ([`remove_cleaned`]): with one at a lower base offset, the new segments
+/// would not count as committed.
 pub(super) fn commit(directory: &Directory, new: &[i64], replaced: &[i64]) -> Result<()> {
     for base_offset in new.iter().rev() {
         rename(directory, *base_offset, &FILES, Stage::Cleaned, Stage::Swap)?;
@@ -39,7 +40,8 @@ pub(super) fn commit(directory: &Directory, new: &[i64], replaced: &[i64]) -> Re
         let [log, indexes @ ..] = &FILES;
         for kinds in [std::slice::from_ref(log), indexes] {
             rename(directory, *base_offset, kinds, Stage::Swap, Stage::Live)?;
-            // a live segment between two `.swap` segments would be treated as replaced, and so would an index without its `.log`
+            // a live segment between two `.swap` segments would be treated as replaced, and so would an index
+            // without its `.log`
             directory.sync()?;
         }
     }
@@ -58,8 +60,8 @@ pub(crate) fn remove_cleaned(directory: &Directory) -> Result<()> {
     if is_changed { directory.sync() } else { Ok(()) }
 }
 
-/// Replaces segments with an empty one, whose base offset is that of the first. A `.swap` without a batch would not show which
-/// segments it replaces.
+/// Replaces segments with an empty one, whose base offset is that of the first. A `.swap` without a batch
+/// would not show which segments it replaces.
 fn commit_empty(directory: &Directory, replaced: &[i64]) -> Result<()> {
     let Some((first, rest)) = replaced.split_first() else { return Ok(()) };
     let [log, indexes @ ..] = &FILES;
@@ -73,7 +75,8 @@ fn commit_empty(directory: &Directory, replaced: &[i64]) -> Result<()> {
     remove_ascending(directory, rest)
 }
 
-/// Removes segments. A later one is removed after the earlier ones: it may hold the tombstone of a record in them.
+/// Removes segments. A later one is removed after the earlier ones: it may hold the tombstone of a record in
+/// them.
 fn remove_ascending(directory: &Directory, bases: &[i64]) -> Result<()> {
     bases.iter().try_for_each(|base_offset| {
         remove_segment(directory, *base_offset)?;
@@ -93,8 +96,8 @@ fn rename(directory: &Directory, base_offset: i64, kinds: &[FileKind], from: Sta
 }
 
 impl Partition {
-    /// Replaces sealed segments that follow one another with one of the same base offset as the first of them, whose `.cleaned` files are
-    /// complete. `is_empty`: whether it has no batch.
+    /// Replaces sealed segments that follow one another with one of the same base offset as the first of
+    /// them, whose `.cleaned` files are complete. `is_empty`: whether it has no batch.
     ///
     /// *Source*: `UnifiedLog.replaceSegments`.
     pub(super) fn replace_segments(&mut self, replaced: &[i64], is_empty: bool) -> Result<()> {
@@ -119,7 +122,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Replaces a sealed segment with its parts, whose `.cleaned` files are complete. `parts`: their base offsets, ascending.
+    /// Replaces a sealed segment with its parts, whose `.cleaned` files are complete. `parts`: their base
+    /// offsets, ascending.
     ///
     /// *Source*: `UnifiedLog.splitOverflowedSegment`.
     pub(super) fn replace_with_parts(&mut self, base_offset: i64, parts: &[i64]) -> Result<()> {

@@ -1,5 +1,5 @@
-//! Removal of every record; the log continues, empty, at a given offset. Each step is durable before the next: after a crash the
-//! next open finds the old log or an empty one.
+//! Removal of every record; the log continues, empty, at a given offset. Each step is durable before the
+//! next: after a crash the next open finds the old log or an empty one.
 
 use super::partition::Partition;
 use super::producers::{self, NamedProducers};
@@ -31,8 +31,8 @@ impl Partition {
         self.start_again_at(offset, NamedProducers::Forgotten)
     }
 
-    /// Removes every record, in a log that starts above `offset`, at which it starts and ends then. The sequences of the records that
-    /// were deleted from the start stay, unless `offset` is 0.
+    /// Removes every record, in a log that starts above `offset`, at which it starts and ends then. The
+    /// sequences of the records that were deleted from the start stay, unless `offset` is 0.
     ///
     /// *Source*: `UnifiedLog.truncateTo`, of an offset below the log start offset.
     pub(super) fn truncate_below_start(&mut self, offset: i64) -> Result<()> {
@@ -52,7 +52,8 @@ impl Partition {
         self.ends.commit().or_poison(restarted)
     }
 
-    /// The steps that need disk space, and the increment of the truncation count. If the disk is full, the log is unchanged.
+    /// The steps that need disk space, and the increment of the truncation count. If the disk is full, the
+    /// log is unchanged.
     fn stage_restart(&mut self, offset: i64, named: NamedProducers) -> Result<StagedRestart> {
         let checkpoint =
             Checkpoint { recovery_point: offset, log_start_offset: offset, ..Checkpoint::default() };
@@ -70,7 +71,8 @@ impl Partition {
             after: checkpoint.stage_next(&self.directory)?,
             epochs: self.stage_epochs(&LeaderEpochs::default())?,
             segment: StagedSegment::make(&self.directory, offset, &Self::layout(&self.config))?,
-            // a reader takes the larger log start offset, so that of `during` is in effect until `after` is in place
+            // a reader takes the larger log start offset, so that of `during` is in effect until `after` is
+            // in place
             lines: self.stage_lines(checkpoint)?,
         };
         truncation_count::increment(&self.directory)?;

@@ -1,7 +1,8 @@
 //! Producer ids and epochs that a writer gives out.
 //!
-//! The epoch of a producer is in the log, with its batches and markers. Here are the epochs that are not in the log yet, and the file with the
-//! ids of names. A handle with a lower epoch than its producer has is fenced.
+//! The epoch of a producer is in the log, with its batches and markers. Here are the epochs that are not in
+//! the log yet, and the file with the ids of names. A handle with a lower epoch than its producer has is
+//! fenced.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -82,8 +83,9 @@ impl Partition {
         Ok(())
     }
 
-    /// The producer id of a name. `None` if it has none, or nothing is known of it: it has not written, or it has expired, or its batches were
-    /// truncated. Then the name gets another id, because batches that were written with this one may be in the log.
+    /// The producer id of a name. `None` if it has none, or nothing is known of it: it has not written, or it
+    /// has expired, or its batches were truncated. Then the name gets another id, because batches that
+    /// were written with this one may be in the log.
     pub(super) fn known_id(&mut self, owner: IdOwner, name: &str) -> Result<Option<i64>> {
         let id = self.ids()?.get(owner, name);
         if owner == IdOwner::Producer && id.is_some_and(|id| self.producers.get(id).is_none()) {
@@ -104,7 +106,8 @@ impl Partition {
         Ok(self.sessions.ids.insert(ids))
     }
 
-    /// A producer id that the log does not have. If it is for a name, the name has it durably when this returns.
+    /// A producer id that the log does not have. If it is for a name, the name has it durably when this
+    /// returns.
     pub(super) fn new_id(&mut self, owner: IdOwner, name: Option<&str>) -> Result<i64> {
         let mut names = self.ids()?.clone();
         self.producers.remove_expired((self.clock)(), |producer_id| self.sessions.is_in_use(producer_id));
@@ -132,8 +135,9 @@ impl Partition {
         Ok(())
     }
 
-    /// The producer id for a transactional id that has none: if many are not in use, that of the one whose last transaction ended first,
-    /// which loses it, else a new one. So a program with a transactional id for each request does not have a producer for each.
+    /// The producer id for a transactional id that has none: if many are not in use, that of the one whose
+    /// last transaction ended first, which loses it, else a new one. So a program with a transactional id
+    /// for each request does not have a producer for each.
     pub(super) fn transaction_producer(&mut self, transactional_id: &str) -> Result<i64> {
         let mut names = self.ids()?.clone();
         let mut idle: Vec<_> = names

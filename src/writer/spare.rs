@@ -1,11 +1,11 @@
 //! `.cordwood.spare`: reserved disk space, with which a full disk can be emptied.
 //!
-//! A deletion first writes the new log start offset, and an opening after a crash writes indexes and checkpoints. If the disk is
-//! full, the writer removes this file and tries again. Appends do not use it.
+//! A deletion first writes the new log start offset, and an opening after a crash writes indexes and
+//! checkpoints. If the disk is full, the writer removes this file and tries again. Appends do not use it.
 //!
-//! The file is empty. Its blocks are reserved beyond its end, so that a program that copies the directory does not copy them. The space is
-//! reserved again at each opening and after each call that may have used it. If the disk has no space for it, or the file system
-//! cannot reserve space, the writer works without it.
+//! The file is empty. Its blocks are reserved beyond its end, so that a program that copies the directory
+//! does not copy them. The space is reserved again at each opening and after each call that may have used it.
+//! If the disk has no space for it, or the file system cannot reserve space, the writer works without it.
 
 use super::partition::Partition;
 use super::poison::is_full;
@@ -18,8 +18,8 @@ use crate::state::producer_ids::PRODUCERS;
 /// The name of the file.
 pub(crate) const SPARE: &str = ".cordwood.spare";
 
-/// Bytes to reserve: 16 blocks of 4 KiB. A change stages at most eight files of one block, a recovery ten, and a directory may grow
-/// by a block.
+/// Bytes to reserve: 16 blocks of 4 KiB. A change stages at most eight files of one block, a recovery ten,
+/// and a directory may grow by a block.
 const BYTES: u64 = 64 << 10;
 /// The same on XFS, which creates a file only if 49 blocks are free besides.
 const XFS_BYTES: u64 = 512 << 10;
@@ -37,7 +37,8 @@ pub(super) fn fill(directory: &Directory) {
     let of_data_directory = [RECOVERY_POINTS, LOG_START_OFFSETS, CLEANED_OFFSETS];
     let replaced = of_data_directory.map(|name| more(&format!("../{name}"))).into_iter().sum::<u64>()
         + more(LEADER_EPOCH_CHECKPOINT)
-        // the states of named producers, which a deletion may have to keep, have less than twice the size of their names
+        // the states of named producers, which a deletion may have to keep, have less than twice the size of
+        // their names
         + 2 * more(PRODUCERS);
     let bytes = if directory.is_on_xfs() { XFS_BYTES } else { BYTES };
     let bytes = (bytes + replaced).min(MAX_BYTES);
@@ -49,7 +50,8 @@ pub(super) fn fill(directory: &Directory) {
 /// Frees the space; false if none was reserved.
 ///
 /// # Errors
-/// [`Error::Io`](crate::Error::Io) if the directory cannot be synced: file systems give freed space out again only after that.
+/// [`Error::Io`](crate::Error::Io) if the directory cannot be synced: file systems give freed space out again
+/// only after that.
 pub(super) fn release(directory: &Directory) -> Result<bool> {
     if directory.identity_of(SPARE)?.is_none() || directory.remove(SPARE).is_err() {
         return Ok(false);
@@ -59,7 +61,8 @@ pub(super) fn release(directory: &Directory) -> Result<bool> {
 }
 
 impl Partition {
-    /// Makes a change that frees space. If the disk is full and nothing has changed yet, frees the spare space and tries once more.
+    /// Makes a change that frees space. If the disk is full and nothing has changed yet, frees the spare
+    /// space and tries once more.
     pub(super) fn with_spare<T>(&mut self, mut change: impl FnMut(&mut Self) -> Result<T>) -> Result<T> {
         let mut changed = change(self);
         let mut is_released = false;

@@ -1,5 +1,5 @@
-//! Transactions of a writer: records that become visible to committed readers together, or not at all. Kafka: the transactional producer,
-//! and the part of the transaction coordinator that writes markers.
+//! Transactions of a writer: records that become visible to committed readers together, or not at all. Kafka:
+//! the transactional producer, and the part of the transaction coordinator that writes markers.
 
 use std::sync::{Arc, Weak};
 
@@ -24,8 +24,9 @@ pub enum TransactionVersion {
     V2,
 }
 
-/// A transaction. One that is neither committed nor aborted stays open, also when this is dropped and the log is closed: committed
-/// readers stop before it until the next transaction with the same transactional id, or [`LogWriter::abort_transaction`], aborts it.
+/// A transaction. One that is neither committed nor aborted stays open, also when this is dropped and the log
+/// is closed: committed readers stop before it until the next transaction with the same transactional id, or
+/// [`LogWriter::abort_transaction`], aborts it.
 ///
 /// ```
 /// use cordwood::record::NewRecord;
@@ -85,16 +86,17 @@ impl LogWriter {
 }
 
 impl Appender {
-    /// Begins a transaction. The open transaction of the same transactional id, of this writer or of one before, is aborted, and its
-    /// handle is fenced: its calls return [`Error::InvalidProducerEpoch`].
+    /// Begins a transaction. The open transaction of the same transactional id, of this writer or of one
+    /// before, is aborted, and its handle is fenced: its calls return [`Error::InvalidProducerEpoch`].
     ///
     /// *Cost*: the first transaction of an id writes a small file, durably.
     ///
     /// # Errors
-    /// [`Error::Config`] for a transactional id that is not a name of a topic; [`Error::Corrupt`] if the file of the ids is damaged;
-    /// [`Error::Io`]; [`Error::Poisoned`]; [`Error::Closed`].
+    /// [`Error::Config`] for a transactional id that is not a name of a topic; [`Error::Corrupt`] if the file
+    /// of the ids is damaged; [`Error::Io`]; [`Error::Poisoned`]; [`Error::Closed`].
     ///
-    /// *Source*: `KafkaProducer.initTransactions`, `beginTransaction`; `TransactionCoordinator.handleInitProducerId`.
+    /// *Source*: `KafkaProducer.initTransactions`, `beginTransaction`;
+    /// `TransactionCoordinator.handleInitProducerId`.
     pub fn transaction(&self, transactional_id: &str, version: TransactionVersion) -> Result<Transaction> {
         positions::check_name("transactional_id", transactional_id)?;
         let holder = self.shared.enter()?.begin_transaction(transactional_id)?;
@@ -110,8 +112,8 @@ impl Appender {
         })
     }
 
-    /// Aborts the open transaction of a producer, whose handle is fenced if this writer has given it out. The result is the offset of the
-    /// marker.
+    /// Aborts the open transaction of a producer, whose handle is fenced if this writer has given it out. The
+    /// result is the offset of the marker.
     ///
     /// A producer of another writer, such as a Kafka client, keeps its epoch.
     ///
@@ -162,8 +164,8 @@ impl Transaction {
         self.append_many(std::slice::from_ref(record))
     }
 
-    /// Appends records, as one batch if they fit, else as several. It does not wait for the disk: the commit makes all records of the
-    /// transaction durable.
+    /// Appends records, as one batch if they fit, else as several. It does not wait for the disk: the commit
+    /// makes all records of the transaction durable.
     ///
     /// # Errors
     /// Those of [`Appender::append_many`]; [`Error::InvalidProducerEpoch`] if the transaction is fenced;
@@ -189,17 +191,19 @@ impl Transaction {
         Ok(Unflushed::acknowledged(shared, appended?, truncations))
     }
 
-    /// Commits: committed readers see the records. The result is the offset of the marker, and whether the marker and all records before it
-    /// are durable; it waits as an append does. Nothing is written for a transaction without records.
+    /// Commits: committed readers see the records. The result is the offset of the marker, and whether the
+    /// marker and all records before it are durable; it waits as an append does. Nothing is written for a
+    /// transaction without records.
     ///
     /// # Errors
-    /// As [`Transaction::append_many`]. After [`Error::Io`] the transaction is open, unless later calls return [`Error::Poisoned`].
+    /// As [`Transaction::append_many`]. After [`Error::Io`] the transaction is open, unless later calls
+    /// return [`Error::Poisoned`].
     pub fn commit(&mut self) -> Result<Appended> {
         self.end(ControlType::Commit)
     }
 
-    /// Aborts: committed readers skip the records. Otherwise as [`Transaction::commit`]. What is left of a transaction whose records were
-    /// truncated can be aborted.
+    /// Aborts: committed readers skip the records. Otherwise as [`Transaction::commit`]. What is left of a
+    /// transaction whose records were truncated can be aborted.
     ///
     /// # Errors
     /// As [`Transaction::commit`], but records may have been truncated.
@@ -207,7 +211,8 @@ impl Transaction {
         self.end(ControlType::Abort)
     }
 
-    /// Begins it again if it has no records, and another one of the same transactional id has begun since, which is fenced then.
+    /// Begins it again if it has no records, and another one of the same transactional id has begun since,
+    /// which is fenced then.
     #[cfg(feature = "binding")]
     #[doc(hidden)]
     pub fn renew(&mut self) -> Result<()> {
@@ -291,7 +296,8 @@ impl Partition {
         self.producers.get(producer_id).is_some_and(|entry| entry.open_transaction.is_some())
     }
 
-    /// Aborts the open transaction of a producer. If the id is one that a writer gave out, handles of it are fenced.
+    /// Aborts the open transaction of a producer. If the id is one that a writer gave out, handles of it are
+    /// fenced.
     fn abort_open(&mut self, producer_id: i64) -> Result<Appended> {
         if !self.is_transaction_open(producer_id) {
             let expected = "the id of a producer with an open transaction in this log";
@@ -311,12 +317,14 @@ impl Partition {
         Some(Written { first_offset: entry.open_transaction?, last_offset })
     }
 
-    /// Fails if the handle is fenced, or the log does not have the records of the transaction: they were truncated.
+    /// Fails if the handle is fenced, or the log does not have the records of the transaction: they were
+    /// truncated.
     fn check_transaction(&self, holder: &Holder, written: Option<Written>) -> Result<()> {
         self.check_holder(holder)?;
         let present = self.written_by(holder.producer_id);
         let is_same = match (present, written) {
-            // if records of it were deleted from the log start, a truncation of later ones finds the first that is left, as an opening does
+            // if records of it were deleted from the log start, a truncation of later ones finds the first
+            // that is left, as an opening does
             (Some(present), Some(written)) => {
                 present.last_offset == written.last_offset
                     && (present.first_offset == written.first_offset

@@ -1,5 +1,5 @@
-//! Truncation of the end and deletion of the start of a log. Each step is durable before the next: after a crash at any point the
-//! files are a valid log.
+//! Truncation of the end and deletion of the start of a log. Each step is durable before the next: after a
+//! crash at any point the files are a valid log.
 
 use super::partition::Partition;
 use super::producers::{self, ProducerPlan, Rebuild, Replayed, StagedProducers};
@@ -31,11 +31,12 @@ impl Partition {
         Log::open_in(self.directory.clone(), options)
     }
 
-    /// Removes every batch with an offset at or above `offset`, so that the log ends at `offset`. Returns false if it already
-    /// ended at or below `offset`.
+    /// Removes every batch with an offset at or above `offset`, so that the log ends at `offset`. Returns
+    /// false if it already ended at or below `offset`.
     ///
-    /// First the recovery point and the history of epochs are truncated, then the segments after the one with `offset` are
-    /// removed, newest first, and then that segment is cut: a crash leaves a prefix of the log.
+    /// First the recovery point and the history of epochs are truncated, then the segments after the one with
+    /// `offset` are removed, newest first, and then that segment is cut: a crash leaves a prefix of the
+    /// log.
     ///
     /// *Source*: `UnifiedLog.truncateTo`, `LocalLog.truncateTo`, `LogSegment.truncateTo`.
     pub(super) fn truncate_to(&mut self, offset: i64) -> Result<bool> {
@@ -44,7 +45,8 @@ impl Partition {
             return Ok(false);
         }
         if offset < self.ends.log_start_offset() {
-            // no record remains, and after a crash during a cut, records below the log start offset could reappear
+            // no record remains, and after a crash during a cut, records below the log start offset could
+            // reappear
             self.truncate_below_start(offset)?;
             return Ok(true);
         }
@@ -88,8 +90,8 @@ impl Partition {
             .truncate_to(offset)
     }
 
-    /// The steps of a truncation that need disk space. If the disk is full, the log is unchanged; only the recovery point may be
-    /// lower.
+    /// The steps of a truncation that need disk space. If the disk is full, the log is unchanged; only the
+    /// recovery point may be lower.
     fn stage_cut(
         &mut self,
         offset: i64,
@@ -109,8 +111,8 @@ impl Partition {
         Ok(StagedCut { epochs, segment, producers })
     }
 
-    /// Copies the remaining part of a sealed segment. Its files are not cut in place: readers may have mapped them, and an access
-    /// beyond the end of a cut file kills their process.
+    /// Copies the remaining part of a sealed segment. Its files are not cut in place: readers may have mapped
+    /// them, and an access beyond the end of a cut file kills their process.
     fn stage_sealed(&self, base_offset: i64, size: u64) -> Result<Vec<Staged>> {
         let mut staged = vec![self.directory.stage_start(&segment_file(base_offset, FileKind::Log), size)?];
         // copied as a whole: they are truncated later
@@ -174,8 +176,8 @@ impl Partition {
         truncation_count::increment(&self.directory)
     }
 
-    /// Moves the log start offset to `offset`, and deletes the segments without records at or above it, oldest first. Returns
-    /// false if the log already started at or above `offset`.
+    /// Moves the log start offset to `offset`, and deletes the segments without records at or above it,
+    /// oldest first. Returns false if the log already started at or above `offset`.
     ///
     /// *Source*: `UnifiedLog.maybeIncrementLogStartOffset`, `deleteOldSegments`.
     pub(super) fn delete_before(&mut self, offset: i64) -> Result<bool> {
@@ -201,7 +203,8 @@ impl Partition {
         Ok(true)
     }
 
-    /// The named producers at `offset`, the new log start offset: all batches of a producer from there on may be truncated later.
+    /// The named producers at `offset`, the new log start offset: all batches of a producer from there on may
+    /// be truncated later.
     fn named_producers_as_of(&self, offset: i64) -> Result<Vec<ProducerEntry>> {
         let mut named = self.producers.named_below(offset);
         if self.producers.has_named_from(offset) {
@@ -234,8 +237,9 @@ impl Partition {
         self.ends.commit().or_poison(removed)
     }
 
-    /// The steps of a new log start offset that need disk space: stages the history of epochs, if it changes, and writes the
-    /// checkpoint, which puts the new offset into effect. If the disk is full, the log is unchanged.
+    /// The steps of a new log start offset that need disk space: stages the history of epochs, if it changes,
+    /// and writes the checkpoint, which puts the new offset into effect. If the disk is full, the log is
+    /// unchanged.
     fn stage_start(&mut self, offset: i64) -> Result<Option<(Staged, LeaderEpochs)>> {
         let mut epochs = self.epochs.clone();
         let is_changed = epochs.truncate_from_start(offset);
@@ -275,8 +279,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Replaces the checkpoint, and the partition's lines in the checkpoints of the data directory. If the disk is full, all of
-    /// them are unchanged.
+    /// Replaces the checkpoint, and the partition's lines in the checkpoints of the data directory. If the
+    /// disk is full, all of them are unchanged.
     pub(super) fn write_checkpoint(&mut self, checkpoint: Checkpoint) -> Result<()> {
         let staged = checkpoint.stage(&self.directory)?;
         let lines = self.stage_lines(checkpoint)?;

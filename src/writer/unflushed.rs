@@ -51,7 +51,8 @@ impl Appender {
 }
 
 impl Unflushed {
-    /// An append that waits as the flush mode requires. `truncations`: their number when the records were appended.
+    /// An append that waits as the flush mode requires. `truncations`: their number when the records were
+    /// appended.
     pub(super) fn acknowledged_by_mode(shared: Arc<Shared>, appended: Appended, truncations: u64) -> Self {
         let wait = if appended.is_empty() { None } else { shared.flush_due(appended.last_offset + 1) };
         Self { shared, appended, truncations, wait }
@@ -74,8 +75,8 @@ impl Unflushed {
         Arc::as_ptr(&self.shared).addr()
     }
 
-    /// The order in which appends of a writer are acknowledged: after [`Unflushed::wait`] of one of them has returned, it returns at
-    /// once for each that is not above it.
+    /// The order in which appends of a writer are acknowledged: after [`Unflushed::wait`] of one of them has
+    /// returned, it returns at once for each that is not above it.
     pub fn order(&self) -> (u64, i64) {
         (self.truncations, self.appended.last_offset)
     }
@@ -91,8 +92,8 @@ impl Unflushed {
         self.shared.wait_durable(self.appended.last_offset + 1, self.truncations, wait)
     }
 
-    /// What was appended, and whether it is durable now. Does not wait. If the records were truncated meanwhile, it is not known
-    /// whether `durable` is about them or about those in their place.
+    /// What was appended, and whether it is durable now. Does not wait. If the records were truncated
+    /// meanwhile, it is not known whether `durable` is about them or about those in their place.
     ///
     /// # Errors
     /// [`Error::Poisoned`] if the append had to wait. [`Error::Forked`] in a

@@ -45,7 +45,8 @@ impl Source {
         self.path == Path::new("lib.rs")
     }
 
-    /// The modules above and at this file, the outermost first: `index/slots.rs` is `[index, slots]`, `index/mod.rs` `[index]`.
+    /// The modules above and at this file, the outermost first: `index/slots.rs` is `[index, slots]`,
+    /// `index/mod.rs` `[index]`.
     fn module(&self) -> Vec<String> {
         let path = self.path.with_extension("");
         let mut names: Vec<_> = path.iter().map(|name| name.to_str().unwrap().to_owned()).collect();
@@ -155,8 +156,8 @@ fn tokens(code: &str) -> Vec<&str> {
     tokens
 }
 
-/// The first names after `crate::`, and the modules after a chain of `super::` that leads to the crate root. (In an inline module
-/// the chain leads elsewhere, so that only names of modules are used.)
+/// The first names after `crate::`, and the modules after a chain of `super::` that leads to the crate root.
+/// (In an inline module the chain leads elsewhere, so that only names of modules are used.)
 fn names_below_the_root(source: &Source) -> Vec<String> {
     let code = code(&source.text);
     let tokens = tokens(&code);
@@ -203,7 +204,8 @@ fn group(tokens: &[&str]) -> Vec<String> {
     names
 }
 
-/// The module of each name that lib.rs exports with `pub use log::{Log, x::Scan}`, so that `crate::Log` counts as a use of `log`.
+/// The module of each name that lib.rs exports with `pub use log::{Log, x::Scan}`, so that `crate::Log`
+/// counts as a use of `log`.
 fn exports(sources: &[Source]) -> BTreeMap<String, String> {
     let mut exports = BTreeMap::new();
     for source in sources.iter().filter(|source| source.is_root()) {

@@ -1,4 +1,5 @@
-//! The Rust tests: one binary with the modules of `src`, each with a file per behaviour. `tests/rust/crash` is another binary.
+//! The Rust tests: one binary with the modules of `src`, each with a file per behaviour. `tests/rust/crash`
+//! is another binary.
 
 mod arrow {
     mod long_batches;

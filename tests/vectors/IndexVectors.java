@@ -20,8 +20,8 @@ import org.apache.kafka.storage.internals.log.TxnIndexSearchResult;
 /**
  * Writes index_cases.jsonl of this folder from Kafka's own index classes; README.md says how to run it.
  *
- * A case is an index file, steps that change it, what Kafka said to each and how the index stood afterwards, some look-ups,
- * and the file's bytes once it was closed.
+ * A case is an index file, steps that change it, what Kafka said to each and how the index stood afterwards,
+ * some look-ups, and the file's bytes once it was closed.
  */
 public class IndexVectors {
     static final ObjectMapper JSON = new ObjectMapper();

@@ -37,8 +37,9 @@ import org.apache.kafka.metadata.MetadataRecordSerde;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 
 /**
- * Writes internal_topics.jsonl.gz of this folder: records of every type and version of Kafka's internal topics, with random values,
- * some of them damaged, and the texts of DumpLogSegments for them; README.md says how to run it.
+ * Writes internal_topics.jsonl.gz of this folder: records of every type and version of Kafka's internal
+ * topics, with random values, some of them damaged, and the texts of DumpLogSegments for them; README.md says
+ * how to run it.
  */
 public class InternalTopicVectors {
     static final Random RANDOM = new Random(431);

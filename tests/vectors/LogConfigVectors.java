@@ -15,9 +15,11 @@ import org.apache.kafka.server.config.ServerTopicConfigSynonyms;
 import org.apache.kafka.storage.internals.log.LogConfig;
 
 /**
- * Writes log_config.json and log_config_cases.json of this folder from Kafka's own classes; README.md says how to run it.
+ * Writes log_config.json and log_config_cases.json of this folder from Kafka's own classes; README.md says
+ * how to run it.
  *
- * A case is a broker's file, a topic's overrides or both, and what Kafka makes of them: the settings, or its complaint.
+ * A case is a broker's file, a topic's overrides or both, and what Kafka makes of them: the settings, or its
+ * complaint.
  */
 public class LogConfigVectors {
     static final ObjectMapper JSON = new ObjectMapper().enable(SerializationFeature.INDENT_OUTPUT);

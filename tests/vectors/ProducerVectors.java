@@ -23,9 +23,9 @@ import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
 /**
  * Writes producer_states.txt of this folder from Kafka's own classes; README.md says how to run it.
  *
- * A history of producers is made from a seed, here and in tests/rust/state/producers.rs in the same way: batches, markers, expiry and
- * restarts from a snapshot. A line has the seed, the number of producers at the end, and the checksum of all snapshots and of the
- * ended transactions.
+ * A history of producers is made from a seed, here and in tests/rust/state/producers.rs in the same way:
+ * batches, markers, expiry and restarts from a snapshot. A line has the seed, the number of producers at the
+ * end, and the checksum of all snapshots and of the ended transactions.
  */
 public class ProducerVectors {
     static final int EXPIRATION_MS = 1000;

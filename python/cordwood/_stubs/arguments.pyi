@@ -21,8 +21,8 @@ FilePath: TypeAlias = str | PathLike[str]
 
 # A time: milliseconds since the epoch; a datetime with a time zone, rounded up to a whole millisecond;
 # or a text: "2024-05-01T10:00Z", "2024-05-01" (midnight UTC), "-2h" (two hours ago), "now", "1714557600s".
-# `cordwood.times.FORMS` has all forms of a text. An int that is a time of these decades only in seconds, microseconds
-# or nanoseconds is an error.
+# `cordwood.times.FORMS` has all forms of a text. An int that is a time of these decades only in seconds,
+# microseconds or nanoseconds is an error.
 Time: TypeAlias = int | datetime | str
 
 # Many offsets or times: a list, a NumPy array, or a column of Arrow, pandas or Polars.

@@ -256,7 +256,8 @@ def _load(  # noqa: PLR0913, PLR0917  (one partition)
             load = plan()
             accepted = _accepted(load, findings)
     except (CordwoodError, OSError) as error:
-        # of a data directory, only the partition's name can be wrong, or nothing says how the broker was stopped
+        # of a data directory, only the partition's name can be wrong, or nothing says how the broker was
+        # stopped
         if is_single or (isinstance(error, ConfigError) and findings is None):
             raise
         outcomes.unreadable += 1

@@ -59,7 +59,8 @@ class Output(NamedTuple):
                 raise UsageError("this format cannot be written to a terminal: use a file with -o, or a pipe")
             sys.stdout.flush()
             if isinstance(sys.stdout.buffer, io.FileIO):
-                # python -u: an unbuffered file may write a part of what it is given, and the rest is not written
+                # python -u: an unbuffered file may write a part of what it is given, and the rest is not
+                # written
                 with os.fdopen(sys.stdout.fileno(), "wb", closefd=False) as file:
                     yield file
                 return

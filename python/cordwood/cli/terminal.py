@@ -27,7 +27,8 @@ __all__ = [
 Column = tuple[str, Literal["left", "right", "text"]]
 """A heading, and the alignment of the cells. Only `text` cells (left-aligned) are wrapped."""
 
-# C0 and C1 controls, DEL, lone surrogates (bytes that are not UTF-8), and characters that reorder or hide text
+# C0 and C1 controls, DEL, lone surrogates (bytes that are not UTF-8), and characters that reorder or hide
+# text
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )

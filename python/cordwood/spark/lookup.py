@@ -22,8 +22,8 @@ OnMissing: TypeAlias = Literal["null", "error"]
 # represents null in a pandas Series: pandas has no null integer, and would convert the Series to floats
 NULL = -(1 << 63)
 
-# The type that a look-up uses, and the Spark types that are cast to it. Other types must be cast by the caller: an
-# implicit cast would convert the offset 5.7 to 5, and read a number of milliseconds as seconds.
+# The type that a look-up uses, and the Spark types that are cast to it. Other types must be cast by the
+# caller: an implicit cast would convert the offset 5.7 to 5, and read a number of milliseconds as seconds.
 ACCEPTED_TYPES: dict[str, tuple[str, list[str]]] = {
     "locate": ("bigint", ["bigint", "int", "smallint", "tinyint"]),
     "offset_for_time": ("timestamp", ["timestamp", "timestamp_ntz"]),

@@ -26,8 +26,8 @@ pub(super) fn is_refused(descriptor: BorrowedFd<'_>, kind: Kind) -> io::Result<b
     Ok(c_int::from(found.l_type) != libc::F_UNLCK)
 }
 
-/// The process that holds a conflicting lock. `None` if there is none any longer, or if it is an OFD lock, which belongs to
-/// no process.
+/// The process that holds a conflicting lock. `None` if there is none any longer, or if it is an OFD lock,
+/// which belongs to no process.
 pub(super) fn holder(descriptor: BorrowedFd<'_>, kind: Kind) -> Option<i32> {
     let found = call(descriptor, libc::F_OFD_GETLK, kind).ok()?;
     (c_int::from(found.l_type) != libc::F_UNLCK && found.l_pid > 0).then_some(found.l_pid)
@@ -40,8 +40,9 @@ pub(super) fn at_fork(
     after_in_child: extern "C" fn(),
 ) -> io::Result<()> {
     #[expect(unsafe_code, reason = "pthread_atfork; S4 of SAFETY.md")]
-    // SAFETY: S4: the three are functions of this library, which Python and Rust never unload. They do not unwind. The
-    // child's function only closes descriptors and releases a mutex that the forking thread holds.
+    // SAFETY: S4: the three are functions of this library, which Python and Rust never unload. They do not
+    // unwind. The child's function only closes descriptors and releases a mutex that the forking thread
+    // holds.
     let error = unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
@@ -64,8 +65,8 @@ fn call_for(descriptor: BorrowedFd<'_>, command: c_int, kind: c_int) -> io::Resu
     };
     loop {
         #[expect(unsafe_code, reason = "fcntl with OFD locks; S3 of SAFETY.md")]
-        // SAFETY: S3: the descriptor is borrowed, so it is open. The commands read and write one `flock`, which nothing else
-        // refers to during the call.
+        // SAFETY: S3: the descriptor is borrowed, so it is open. The commands read and write one `flock`,
+        // which nothing else refers to during the call.
         let answer = unsafe { libc::fcntl(descriptor.as_raw_fd(), command, &raw mut lock) };
         if answer >= 0 {
             return Ok(lock);

@@ -1,17 +1,18 @@
 //! The descriptors of all locks of this process, so that a forked child can close its copies at once.
 //!
-//! An OFD lock is held until the last copy of its descriptor is closed. Spark's Python daemon forks workers, and a worker
-//! that outlives its parent must not keep the parent's lock. So the C library calls functions of this module around each
-//! `fork`:
+//! An OFD lock is held until the last copy of its descriptor is closed. Spark's Python daemon forks workers,
+//! and a worker that outlives its parent must not keep the parent's lock. So the C library calls functions of
+//! this module around each `fork`:
 //!
 //! ```text
 //!   before ── locks the table ──▶ fork ──▶ parent: unlocks it
 //!                                  └─────▶ child:  closes its descriptors, unlocks it
 //! ```
 //!
-//! The table is locked across the fork, so that no other thread is between opening a descriptor and adding it, or between
-//! removing one and closing it. The table and a count of forks are global, because a fork affects the whole process. The
-//! only other global of the core is the budget of open files (`segment/file_budget.rs`).
+//! The table is locked across the fork, so that no other thread is between opening a descriptor and adding
+//! it, or between removing one and closing it. The table and a count of forks are global, because a fork
+//! affects the whole process. The only other global of the core is the budget of open files
+//! (`segment/file_budget.rs`).
 
 use std::cell::RefCell;
 use std::io;
@@ -72,8 +73,8 @@ impl Drop for Descriptor {
         if let Entry::Open(descriptor, opener) = entry
             && *opener == std::process::id()
         {
-            // a child that is being started has a copy until its program runs; if unlocking fails, the lock is released with
-            // that copy
+            // a child that is being started has a copy until its program runs; if unlocking fails, the lock
+            // is released with that copy
             let _ = calls::unlock(descriptor.as_fd());
         }
         *entry = Entry::Free;
@@ -85,8 +86,9 @@ fn table() -> MutexGuard<'static, Table> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number of forks between the first process that called this and this one: two processes that share a handle have
-/// different numbers. It is cheap, while the system call for the process id takes as long as a small write.
+/// The number of forks between the first process that called this and this one: two processes that share a
+/// handle have different numbers. It is cheap, while the system call for the process id takes as long as a
+/// small write.
 ///
 /// # Errors
 /// If the functions around a fork cannot be registered.
@@ -111,7 +113,8 @@ fn watch_forks() -> io::Result<()> {
 }
 
 extern "C" fn before() {
-    // a thread that is ending has no thread-local storage, and forks without the lock: a child may then keep a lock longer
+    // a thread that is ending has no thread-local storage, and forks without the lock: a child may then keep
+    // a lock longer
     let _ = FORKING.try_with(|forking| *forking.borrow_mut() = Some(table()));
 }
 

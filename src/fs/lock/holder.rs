@@ -19,8 +19,8 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    /// For example "process 123 (java)". An OFD lock belongs to no process; `/proc` shows which descriptors hold one, for
-    /// the processes that this one may inspect.
+    /// For example "process 123 (java)". An OFD lock belongs to no process; `/proc` shows which descriptors
+    /// hold one, for the processes that this one may inspect.
     pub(super) fn description(&self) -> String {
         let own = std::process::id().to_string();
         if let Some(process) = self.process {

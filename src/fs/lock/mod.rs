@@ -5,13 +5,14 @@
 //!   data/orders-0/.cordwood.lock   exclusive: one writer
 //! ```
 //!
-//! `flock` does not work here: the JVM's lock is an `fcntl` lock, and the two do not conflict. A plain `fcntl` lock does not work
-//! either: it belongs to the process, so a second handle of the process gets it too, and closing any descriptor of the file drops
-//! it.
+//! `flock` does not work here: the JVM's lock is an `fcntl` lock, and the two do not conflict. A plain
+//! `fcntl` lock does not work either: it belongs to the process, so a second handle of the process gets it
+//! too, and closing any descriptor of the file drops it.
 //!
-//! Only the process that took a lock releases it: unlocking in a forked child would release the parent's lock. A child's
-//! copy of the descriptor keeps the lock, so the copy is closed at the fork ([`descriptors`]). The lock files are never
-//! removed: after a removal, two processes could hold the lock on two files of the same name.
+//! Only the process that took a lock releases it: unlocking in a forked child would release the parent's
+//! lock. A child's copy of the descriptor keeps the lock, so the copy is closed at the fork
+//! ([`descriptors`]). The lock files are never removed: after a removal, two processes could hold the lock on
+//! two files of the same name.
 
 mod calls;
 mod descriptors;
@@ -53,12 +54,12 @@ pub struct Lock {
 const ONE_WRITER: &str = "only one writer may use a log at a time";
 
 impl Lock {
-    /// Takes a lock that conflicts with every other one, on a file of the directory (or `../name`, of its parent), which is
-    /// created if it is missing. Never waits.
+    /// Takes a lock that conflicts with every other one, on a file of the directory (or `../name`, of its
+    /// parent), which is created if it is missing. Never waits.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another handle holds a lock, in this process or another; [`Error::Io`], also if the name is
-    /// not that of a regular file.
+    /// [`Error::Locked`] if another handle holds a lock, in this process or another; [`Error::Io`], also if
+    /// the name is not that of a regular file.
     pub fn exclusive(directory: &Directory, name: &str) -> Result<Self> {
         Self::take(directory, name, Kind::Exclusive)
     }
@@ -71,8 +72,8 @@ impl Lock {
         Self::take(directory, name, Kind::Shared)
     }
 
-    /// Like [`Lock::exclusive`], but waits up to 10 seconds for holders that release it soon. `rule`: what the lock is for, in the
-    /// error.
+    /// Like [`Lock::exclusive`], but waits up to 10 seconds for holders that release it soon. `rule`: what
+    /// the lock is for, in the error.
     ///
     /// # Errors
     /// As [`Lock::exclusive`].
@@ -128,7 +129,8 @@ pub(crate) const DATA_DIRECTORY_LOCK: &str = ".lock";
 /// The same file, relative to a partition directory.
 const DATA_DIRECTORY_LOCK_FROM_PARTITION: &str = "../.lock";
 
-/// Whether a folder (or its parent, with `../`) is a Kafka data directory: then it contains one of these files.
+/// Whether a folder (or its parent, with `../`) is a Kafka data directory: then it contains one of these
+/// files.
 pub(crate) fn is_data_directory(folder: &Directory, up: &str) -> Result<bool> {
     let markers = [
         META_PROPERTIES,
@@ -157,8 +159,9 @@ impl PartitionLocks {
     /// The name of the lock file in the partition directory.
     pub const NAME: &str = ".cordwood.lock";
 
-    /// Takes both locks: if the partition is in a Kafka data directory, a shared one on `../.lock`, which conflicts with a broker's lock and not
-    /// with the locks of other partitions' writers; and an exclusive one on the partition's own file. Never waits.
+    /// Takes both locks: if the partition is in a Kafka data directory, a shared one on `../.lock`, which
+    /// conflicts with a broker's lock and not with the locks of other partitions' writers; and an
+    /// exclusive one on the partition's own file. Never waits.
     ///
     /// # Errors
     /// As [`Lock::exclusive`].
@@ -166,8 +169,8 @@ impl PartitionLocks {
         Self::take_with(directory, Lock::exclusive)
     }
 
-    /// The same with a shared lock on the partition's own file, for a writer of one index: it conflicts with the partition's
-    /// writer, and not with a writer of another index.
+    /// The same with a shared lock on the partition's own file, for a writer of one index: it conflicts with
+    /// the partition's writer, and not with a writer of another index.
     ///
     /// # Errors
     /// As [`Lock::shared`].
@@ -184,7 +187,8 @@ impl PartitionLocks {
         Ok(Self { data_directory, inode, partition: lock(directory, Self::NAME)? })
     }
 
-    /// Fails if [`PartitionLocks::take`] would fail because a lock is held. Takes no lock and creates no file.
+    /// Fails if [`PartitionLocks::take`] would fail because a lock is held. Takes no lock and creates no
+    /// file.
     ///
     /// # Errors
     /// As [`PartitionLocks::take`].
@@ -195,8 +199,9 @@ impl PartitionLocks {
         probe(directory, Self::NAME, Kind::Exclusive)
     }
 
-    /// Checks whether the data directory's lock file still has its name, and takes the lock again if not: a broker that
-    /// stops releases its lock and then deletes the file, which may have been locked in between.
+    /// Checks whether the data directory's lock file still has its name, and takes the lock again if not: a
+    /// broker that stops releases its lock and then deletes the file, which may have been locked in
+    /// between.
     ///
     /// # Errors
     /// As [`PartitionLocks::take`].
@@ -223,7 +228,8 @@ fn shared(directory: &Directory) -> Result<(Lock, Option<u64>)> {
     Ok((lock, directory.identity_of(DATA_DIRECTORY_LOCK_FROM_PARTITION)?.map(|found| found.inode)))
 }
 
-/// Whether an exclusive lock on the file is held, or cannot be queried. Takes no lock; the descriptor may be read-only.
+/// Whether an exclusive lock on the file is held, or cannot be queried. Takes no lock; the descriptor may be
+/// read-only.
 pub(super) fn is_exclusive(descriptor: BorrowedFd<'_>) -> bool {
     // an exclusive lock is one that conflicts with a shared one
     calls::is_refused(descriptor, Kind::Shared).unwrap_or(true)

@@ -13,8 +13,8 @@ pub struct CrashPoint {
 
 /// The changes that survive, of those that are not durable.
 ///
-/// The sectors and the size of a change survive independently. A sector that several changes wrote has the contents of the
-/// last one that survives.
+/// The sectors and the size of a change survive independently. A sector that several changes wrote has the
+/// contents of the last one that survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Survivors {
     /// No change.
@@ -66,8 +66,8 @@ impl CrashPoint {
         u32::try_from(of_files + names).unwrap_or(u32::MAX)
     }
 
-    /// The sets of survivors to test: none, all, each change lost alone and kept alone, sizes without contents and contents
-    /// without sizes, and `random` random sets, which depend on the seed.
+    /// The sets of survivors to test: none, all, each change lost alone and kept alone, sizes without
+    /// contents and contents without sizes, and `random` random sets, which depend on the seed.
     pub fn survivors(&self, random: u64, seed: u64) -> Vec<Survivors> {
         let changes = self.changes();
         if changes == 0 {
@@ -77,7 +77,8 @@ impl CrashPoint {
         for change in 0..changes {
             sets.extend([Survivors::AllBut(change), Survivors::Only(change)]);
         }
-        // only for files, which are numbered first; a change with only sectors or only a size is covered by the sets above
+        // only for files, which are numbered first; a change with only sectors or only a size is covered by
+        // the sets above
         let of_files = self.state.files.iter().flat_map(|file| &file.pending);
         for (change, of_file) in of_files.enumerate() {
             if of_file.size.is_some() && !of_file.sectors.is_empty() {
@@ -193,7 +194,8 @@ impl Image {
 struct Dice {
     survivors: Survivors,
     state: u64,
-    /// The probability of a loss, in 1/256. It depends on the seed, so that some sets lose little and some nearly everything.
+    /// The probability of a loss, in 1/256. It depends on the seed, so that some sets lose little and some
+    /// nearly everything.
     lost: u64,
 }
 

@@ -62,7 +62,8 @@ pub enum FaultKind {
     Interrupted,
     /// A write that extends a file writes half of its bytes, and returns that number.
     ShortWrite,
-    /// The process has ended: this operation and all later ones have no effect. The effects of earlier operations stay visible.
+    /// The process has ended: this operation and all later ones have no effect. The effects of earlier
+    /// operations stay visible.
     Killed,
 }
 
@@ -73,8 +74,8 @@ pub struct Fault {
     pub at: u64,
     /// The kind of failure.
     pub kind: FaultKind,
-    /// Whether every later operation also fails. For [`FaultKind::Interrupted`], every second one; for [`FaultKind::Killed`], all
-    /// later operations fail in any case.
+    /// Whether every later operation also fails. For [`FaultKind::Interrupted`], every second one; for
+    /// [`FaultKind::Killed`], all later operations fail in any case.
     pub forever: bool,
 }
 

@@ -1,7 +1,8 @@
 //! Concurrent changes to a folder while it is listed.
 //!
-//! `readdir` is not atomic. POSIX guarantees an entry only if it exists during the whole listing. Each entry that is created or
-//! deleted during the listing may be returned or not, independently. ext4 with hashed directories behaves this way.
+//! `readdir` is not atomic. POSIX guarantees an entry only if it exists during the whole listing. Each entry
+//! that is created or deleted during the listing may be returned or not, independently. ext4 with hashed
+//! directories behaves this way.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,9 +1,9 @@
 //! An in-memory disk that crashes and fails, for tests. The writer uses it like the system's files.
 //!
-//! It stores the visible contents, the durable contents, and the changes between them (`state`). Every change is an
-//! [`Operation`]. A [`CrashPoint`] can be recorded before each; it yields the states in which a power loss may leave the
-//! disk ([`Image`]). An operation can be made to fail ([`Fault`]). Nothing here uses the system's clock or random
-//! numbers.
+//! It stores the visible contents, the durable contents, and the changes between them (`state`). Every change
+//! is an [`Operation`]. A [`CrashPoint`] can be recorded before each; it yields the states in which a power
+//! loss may leave the disk ([`Image`]). An operation can be made to fail ([`Fault`]). Nothing here uses the
+//! system's clock or random numbers.
 
 mod crash;
 mod faults;
@@ -56,8 +56,8 @@ impl Default for MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// An empty disk. Sectors smaller than the 512 bytes of real disks tear more, so that a small log on them behaves like a
-    /// large log on a real disk.
+    /// An empty disk. Sectors smaller than the 512 bytes of real disks tear more, so that a small log on them
+    /// behaves like a large log on a real disk.
     pub fn new(sector: usize) -> Self {
         let state = State { sector: sector.max(1), files: Vec::new(), folders: vec![FolderState::default()] };
         Self::holding(state)
@@ -148,8 +148,8 @@ impl MemoryDisk {
         self.lock().recorded = Some(Vec::new());
     }
 
-    /// Stops recording, and returns what was recorded since [`MemoryDisk::record`]. The crash point after the last operation
-    /// is [`MemoryDisk::crash_point`].
+    /// Stops recording, and returns what was recorded since [`MemoryDisk::record`]. The crash point after the
+    /// last operation is [`MemoryDisk::crash_point`].
     pub fn recorded(&self) -> Vec<(Operation, CrashPoint)> {
         self.lock().recorded.take().unwrap_or_default()
     }
@@ -169,8 +169,8 @@ impl MemoryDisk {
         self.lock().failed.clone()
     }
 
-    /// Sets the number of free sectors: what needs more fails (ENOSPC), and removed files free theirs, also if they are open. A name takes
-    /// a sector. `None`: there is always space, and no space is reserved.
+    /// Sets the number of free sectors: what needs more fails (ENOSPC), and removed files free theirs, also
+    /// if they are open. A name takes a sector. `None`: there is always space, and no space is reserved.
     pub fn set_free_sectors(&self, free: Option<usize>) {
         let mut inner = self.lock();
         inner.capacity = free.map(|free| inner.state.used_sectors() + free);

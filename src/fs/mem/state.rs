@@ -5,8 +5,9 @@
 //!      survives every crash       any of these, or a part of one, may survive a crash
 //! ```
 //!
-//! A change of contents is stored as whole sectors with their contents after the change. The system writes pages, so a
-//! sector on the disk has the contents of one point in time, never a mixture. The size changes independently.
+//! A change of contents is stored as whole sectors with their contents after the change. The system writes
+//! pages, so a sector on the disk has the contents of one point in time, never a mixture. The size changes
+//! independently.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -184,8 +185,8 @@ impl FileState {
         self.pending.clear();
     }
 
-    /// A failed sync: the system marks the contents as clean, and they stay visible. The size survives, as measured on real
-    /// systems.
+    /// A failed sync: the system marks the contents as clean, and they stay visible. The size survives, as
+    /// measured on real systems.
     pub(super) fn fail_sync(&mut self) {
         self.pending.retain_mut(|change| {
             *change = Arc::new(Change { position: 0, sectors: Vec::new(), size: change.size });

@@ -1,5 +1,5 @@
-//! Random sorted entries: all methods, mapped and unmapped, before and after there is a model, find what a linear search
-//! finds.
+//! Random sorted entries: all methods, mapped and unmapped, before and after there is a model, find what a
+//! linear search finds.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Sizes around those at which a search takes another path: the warm section (1,024 and 682 entries), a page, one
-/// register.
+/// Sizes around those at which a search takes another path: the warm section (1,024 and 682 entries), a page,
+/// one register.
 fn size() -> impl Strategy<Value = usize> {
     prop_oneof![
         0_usize..70,

@@ -38,8 +38,8 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 const BASE: i64 = 500;
 const MAX_INDEX_SIZE: u64 = 250;
 
-/// The number of slots of `size` bytes after a change, if the file has `slots` now, `used` of them by entries; `None`
-/// if the change is refused.
+/// The number of slots of `size` bytes after a change, if the file has `slots` now, `used` of them by
+/// entries; `None` if the change is refused.
 fn slots_after(change: &Change, size: u64, slots: u64, used: u64) -> Option<u64> {
     match change {
         Change::Append(..) | Change::Truncate(_) | Change::Flush => Some(slots),

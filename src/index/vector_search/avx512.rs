@@ -27,9 +27,10 @@ impl Avx512 {
         has_all.then_some(Self(()))
     }
 
-    /// The last of these slots whose key is at or below a target: the slots of an offset index, without a rest that is no group. `distance`: of the
-    /// target from the first key; `relative`: from the base offset, which is in the range of an i32. `None` if another search must
-    /// find it: if many keys are in one bucket, or for the last few slots.
+    /// The last of these slots whose key is at or below a target: the slots of an offset index, without a
+    /// rest that is no group. `distance`: of the target from the first key; `relative`: from the base
+    /// offset, which is in the range of an i32. `None` if another search must find it: if many keys are
+    /// in one bucket, or for the last few slots.
     #[inline]
     #[expect(clippy::unused_self, reason = "it shows that the processor has the instructions")]
     pub(in crate::index) fn last_slot<'a>(
@@ -113,7 +114,8 @@ mod tests {
         keys.iter().map(slot).collect()
     }
 
-    /// Compares all answers with a bisection's; returns how many targets between the first key and the last had none.
+    /// Compares all answers with a bisection's; returns how many targets between the first key and the last
+    /// had none.
     fn assert_finds(keys: &[i64], base_offset: i64, kind: &str) -> [usize; 2] {
         let Some(model) = model_of(keys) else { return [0; 2] };
         let slots = slots_of(keys, base_offset);

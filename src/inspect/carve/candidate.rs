@@ -5,7 +5,8 @@ use crate::record::{BatchHeader, Codec, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, V
 /// The number of bytes that are looked at.
 pub(super) const HEADER: usize = V2_HEADER;
 
-/// The header at the start of `bytes`, if it may be that of a batch. `available`: bytes up to the end of the image.
+/// The header at the start of `bytes`, if it may be that of a batch. `available`: bytes up to the end of the
+/// image.
 #[inline]
 pub(super) fn header(bytes: &[u8], available: u64) -> Option<BatchHeader> {
     let number = |at: usize| {

@@ -15,7 +15,8 @@ pub struct CarveReport {
     pub runs: Vec<CarvedRun>,
     /// Runs with fewer records than wanted. They are neither listed nor written.
     pub small_runs: u64,
-    /// The number of batches that have the same bytes as one that was found before. They are counted in no run.
+    /// The number of batches that have the same bytes as one that was found before. They are counted in no
+    /// run.
     pub repeated_batches: u64,
     /// The number of possible batches above 1 MiB that were not checked, because too many overlapped.
     pub given_up: u64,
@@ -28,8 +29,8 @@ pub struct CarveReport {
 
 /// Batches that belong together: a part of one partition.
 ///
-/// Every batch has a valid checksum. That a run belongs to one partition follows from positions and offsets only: see
-/// [`CarvedRun::confidence`].
+/// Every batch has a valid checksum. That a run belongs to one partition follows from positions and offsets
+/// only: see [`CarvedRun::confidence`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
@@ -48,7 +49,8 @@ pub struct CarvedRun {
     pub bytes: u64,
     /// The size of the largest batch, bytes.
     pub largest_batch: u32,
-    /// The smallest and the largest of its batches' largest timestamps, ms since the epoch; `None` if no batch has one.
+    /// The smallest and the largest of its batches' largest timestamps, ms since the epoch; `None` if no
+    /// batch has one.
     pub timestamps: Option<(i64, i64)>,
     /// The leader epochs of the first and the last batch; −1 if it has none.
     pub leader_epochs: (i32, i32),
@@ -60,8 +62,8 @@ pub struct CarvedRun {
     pub producer_ids: Vec<i64>,
     /// The number of places at which offsets are missing.
     pub gaps: u64,
-    /// The numbers of other runs that have some of its offsets, with other bytes: of other partitions, or of another version of
-    /// this one. The first 16 of them.
+    /// The numbers of other runs that have some of its offsets, with other bytes: of other partitions, or of
+    /// another version of this one. The first 16 of them.
     pub conflicts: Vec<usize>,
     /// The partition directory with the run; `None` if nothing was written.
     #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]

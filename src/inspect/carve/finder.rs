@@ -1,8 +1,9 @@
 //! Finds every whole batch in an image, at any position, in one pass.
 //!
-//! Any 61 bytes may look like a header, and a length may be 128 MiB, so that computing the checksum of each possible batch could
-//! take time quadratic in the size of the image. Here the checksum of the image is computed once, up to each position at which a
-//! possible batch begins or ends; that of the batch follows from the two ([`PartChecksums`]):
+//! Any 61 bytes may look like a header, and a length may be 128 MiB, so that computing the checksum of each
+//! possible batch could take time quadratic in the size of the image. Here the checksum of the image is
+//! computed once, up to each position at which a possible batch begins or ends; that of the batch follows
+//! from the two ([`PartChecksums`]):
 //!
 //! ```text
 //!   image    ────────┬───────────────────┬────────
@@ -24,7 +25,8 @@ use crate::types::Interrupt;
 /// Bytes that are read at a time.
 const CHUNK: usize = 1 << 20;
 
-/// A batch above this size is only looked for while few possible ones are open: Kafka's default limit is 1 MiB.
+/// A batch above this size is only looked for while few possible ones are open: Kafka's default limit is 1
+/// MiB.
 const LARGE: u32 = 1 << 20;
 const MAX_OPEN_LARGE: usize = 1 << 18;
 const MAX_OPEN: usize = 1 << 20;
@@ -72,7 +74,8 @@ impl Checksum {
     }
 }
 
-/// Calls `each` with every batch of an image, by position. Returns the number of possible batches that were given up.
+/// Calls `each` with every batch of an image, by position. Returns the number of possible batches that were
+/// given up.
 pub(super) fn find(
     image: &FileBytes,
     interrupt: Interrupt,

@@ -1,5 +1,5 @@
-//! Finds batches in a raw image, and writes them as partitions: from a disk image, a truncated or overwritten file, or files whose
-//! names are lost.
+//! Finds batches in a raw image, and writes them as partitions: from a disk image, a truncated or overwritten
+//! file, or files whose names are lost.
 //!
 //! ```text
 //!   finder ──▶ runs ──▶ write
@@ -41,20 +41,21 @@ impl Default for CarveOptions {
     }
 }
 
-/// Finds every whole batch of an image, or of the files of a directory, at any position, and groups them into runs, each a part of one
-/// partition. With a `destination`, a new or empty directory, each run is written there as a partition directory `carved-<number>`,
-/// with its offsets, indexes (also of aborted transactions) and leader epochs.
+/// Finds every whole batch of an image, or of the files of a directory, at any position, and groups them into
+/// runs, each a part of one partition. With a `destination`, a new or empty directory, each run is written
+/// there as a partition directory `carved-<number>`, with its offsets, indexes (also of aborted transactions)
+/// and leader epochs.
 ///
-/// A batch is found if its header is possible and its checksum matches. A batch inside a record of another one is not returned, unless
-/// that one is not whole: an image does not show where it ends. A batch that was found before with the same bytes is not returned
-/// again.
+/// A batch is found if its header is possible and its checksum matches. A batch inside a record of another
+/// one is not returned, unless that one is not whole: an image does not show where it ends. A batch that was
+/// found before with the same bytes is not returned again.
 ///
-/// *Cost*: reads the image once, and the batches once more to write them. Memory for each run, and for the identities of up to four
-/// million batches.
+/// *Cost*: reads the image once, and the batches once more to write them. Memory for each run, and for the
+/// identities of up to four million batches.
 ///
 /// # Errors
-/// [`Error::LogNotFound`] if there is no such file; [`Error::Config`] if the destination is not empty, or is inside `image`;
-/// [`Error::LogChanged`] if the image changes meanwhile; [`Error::Io`].
+/// [`Error::LogNotFound`] if there is no such file; [`Error::Config`] if the destination is not empty, or is
+/// inside `image`; [`Error::LogChanged`] if the image changes meanwhile; [`Error::Io`].
 pub fn carve(
     image: impl AsRef<Path>,
     destination: Option<&Path>,

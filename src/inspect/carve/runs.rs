@@ -1,8 +1,8 @@
 //! Batches that belong together: a run is a part of one partition.
 //!
-//! The bytes of a batch do not name its partition. Two rules decide: a batch that begins where the one before ends, with higher offsets
-//! and in the same leader epoch, continues its piece; and a piece whose first offset is exactly the end of another one continues
-//! that, if both are the only ones that do.
+//! The bytes of a batch do not name its partition. Two rules decide: a batch that begins where the one before
+//! ends, with higher offsets and in the same leader epoch, continues its piece; and a piece whose first
+//! offset is exactly the end of another one continues that, if both are the only ones that do.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -182,8 +182,8 @@ impl Collector {
     }
 }
 
-/// Whether a batch continues a piece: it begins where the piece ends, with higher offsets and a possible epoch. Where offsets are
-/// missing, the epoch must be the same.
+/// Whether a batch continues a piece: it begins where the piece ends, with higher offsets and a possible
+/// epoch. Where offsets are missing, the epoch must be the same.
 fn continues(last: &Piece, image: usize, found: &Found) -> bool {
     let header = &found.header;
     let is_next = (last.image, last.end) == (image, found.position) && header.base_offset > last.last_offset;
@@ -192,7 +192,8 @@ fn continues(last: &Piece, image: usize, found: &Found) -> bool {
     is_next && is_possible_epoch(epoch, header.leader_epoch) && (is_exact || epoch == header.leader_epoch)
 }
 
-/// Whether a batch with a leader epoch may follow a batch with another one. An epoch of −1 means that a batch has none.
+/// Whether a batch with a leader epoch may follow a batch with another one. An epoch of −1 means that a batch
+/// has none.
 fn is_possible_epoch(before: i32, epoch: i32) -> bool {
     before < 0 || epoch < 0 || epoch >= before
 }

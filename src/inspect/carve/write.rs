@@ -114,7 +114,8 @@ impl Writer<'_> {
             let part = PartBuilder::new(base_offset, 0, self.rule);
             self.segment = Some(NewSegment { base_offset, log, size: 0, part });
         }
-        // a batch that contradicts the producer's others, for example because it is from another partition, aborts nothing
+        // a batch that contradicts the producer's others, for example because it is from another partition,
+        // aborts nothing
         let _ = self.producers.add_header(&header, bytes);
         let Some(segment) = &mut self.segment else { return Ok(()) };
         segment.log.write_all_at(bytes, segment.size)?;

@@ -73,8 +73,9 @@ pub(super) fn put_topic_id(log: &Log, destination: &Destination, warnings: &mut 
     destination.put(PARTITION_METADATA, id.map(|id| id.to_file()).as_ref().map(String::as_bytes))
 }
 
-/// Writes the names of producers and transactional ids of the source, and its named producers without records in the log: they go on in
-/// the copy. Not compared with a complete copy: a name that has not written leaves nothing in the log.
+/// Writes the names of producers and transactional ids of the source, and its named producers without records
+/// in the log: they go on in the copy. Not compared with a complete copy: a name that has not written leaves
+/// nothing in the log.
 pub(super) fn put_producer_names(
     log: &Log,
     destination: &Destination,
@@ -99,14 +100,15 @@ pub(super) fn put_producer_names(
     Ok(())
 }
 
-/// Notes that a cleaner had cleaned the source: nothing else may show why offsets are missing. Also in a copy of a data
-/// directory, so that both kinds of copies of a partition are equal.
+/// Notes that a cleaner had cleaned the source: nothing else may show why offsets are missing. Also in a copy
+/// of a data directory, so that both kinds of copies of a partition are equal.
 pub(super) fn put_cleaned(log: &Log, destination: &Destination) -> Result<()> {
     destination.put(CLEANED, log.is_cleaned().then_some(&b"1\n"[..]))
 }
 
-/// Writes the log start offset, if it is above the base offset of the first segment: for Kafka to the checkpoint of the data
-/// directory around the copy, if there is one, and for cordwood to the partition directory.
+/// Writes the log start offset, if it is above the base offset of the first segment: for Kafka to the
+/// checkpoint of the data directory around the copy, if there is one, and for cordwood to the partition
+/// directory.
 pub(super) fn put_log_start_offset(
     destination: &Destination,
     data_directory: Option<&DataDirectory>,

@@ -22,14 +22,17 @@ const MAX_BYTES: u64 = 1 << 20;
 /// The snapshot with which a new cluster starts. Kafka: `BootstrapDirectory`.
 const BOOTSTRAP_SNAPSHOT: &str = "bootstrap.checkpoint";
 
-/// The contents of `.kafka_cleanshutdown`. Without a broker's epoch: the copy is not the state in which a broker stopped.
+/// The contents of `.kafka_cleanshutdown`. Without a broker's epoch: the copy is not the state in which a
+/// broker stopped.
 const CLEAN_SHUTDOWN_TEXT: &str = "{\"version\":0,\"brokerEpoch\":-1}";
 
-/// Copies partitions of a data directory into another one, which is created if it does not exist: each as [`copy()`](super::copy())
-/// does, in the state in which it is opened. A partition without a segment is left out, as are partitions that are being deleted or moved.
+/// Copies partitions of a data directory into another one, which is created if it does not exist: each as
+/// [`copy()`](super::copy()) does, in the state in which it is opened. A partition without a segment is left
+/// out, as are partitions that are being deleted or moved.
 ///
-/// The checkpoints of the copy have the lines of its partitions. A new directory also gets `meta.properties` and `bootstrap.checkpoint`
-/// of the source, and the marker of a clean shutdown, so that a broker opens it without recovery.
+/// The checkpoints of the copy have the lines of its partitions. A new directory also gets `meta.properties`
+/// and `bootstrap.checkpoint` of the source, and the marker of a clean shutdown, so that a broker opens it
+/// without recovery.
 ///
 /// `is_selected`: which partitions, by their names.
 ///
@@ -112,8 +115,8 @@ fn partitions(
     Ok(found)
 }
 
-/// Makes the destination a data directory. Returns whether it is new, and the lock that the writers of a data directory share. A
-/// journal in it says that the copy of this source has begun it, and not yet completed it.
+/// Makes the destination a data directory. Returns whether it is new, and the lock that the writers of a data
+/// directory share. A journal in it says that the copy of this source has begun it, and not yet completed it.
 fn begin(
     source: &Directory,
     to: &Directory,
@@ -152,7 +155,8 @@ fn begin(
     Ok((is_new, lock))
 }
 
-/// Copies the lines of partitions in a checkpoint, within the offsets of their copies. A damaged file has no lines.
+/// Copies the lines of partitions in a checkpoint, within the offsets of their copies. A damaged file has no
+/// lines.
 fn copy_lines(
     source: &Directory,
     to: &Directory,

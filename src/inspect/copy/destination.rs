@@ -1,7 +1,8 @@
-//! The directory of a copy: what is in it, the names of the files before the copy is complete, and the step that completes it.
+//! The directory of a copy: what is in it, the names of the files before the copy is complete, and the step
+//! that completes it.
 //!
-//! The files of segments are staged in the way in which Kafka replaces segments (`log/replacement.rs`), so that one rename makes
-//! all of them live:
+//! The files of segments are staged in the way in which Kafka replaces segments (`log/replacement.rs`), so
+//! that one rename makes all of them live:
 //!
 //! ```text
 //!   .cordwood.copy                         written first, removed last
@@ -23,7 +24,8 @@ use crate::state::copy_journal::{CopiedRange, CopyJournal};
 /// What a copy does with the files of its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Writes them. Files that an earlier call has staged are compared, and written from the first difference on.
+    /// Writes them. Files that an earlier call has staged are compared, and written from the first difference
+    /// on.
     Staging,
     /// Compares them: the copy was complete.
     Complete,
@@ -74,8 +76,8 @@ impl Destination {
         Ok(new(if has_cleaned || !has_swap && !has_live { State::Staging } else { State::Complete }))
     }
 
-    /// [`Destination::find`]; completes a copy that was committed, and makes one that was not committed ready to be continued.
-    /// Other files are not changed.
+    /// [`Destination::find`]; completes a copy that was committed, and makes one that was not committed ready
+    /// to be continued. Other files are not changed.
     pub(super) fn open(directory: &Directory, source: &Path, range: CopiedRange) -> Result<Self> {
         let destination = Self::find(directory, source, range)?;
         if destination.journal.is_none() {

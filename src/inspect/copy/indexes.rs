@@ -1,11 +1,12 @@
 //! The offset index and the time index of a segment of a copy, made while its batches are copied.
 //!
-//! The settings of a topic are not on disk, so the entries stay where the source has them. Where the source has none, because its
-//! index is missing, damaged, or ends early, an entry is due by Kafka's default interval or by the longest distance between the
-//! entries so far. So the index of a whole segment has the bytes of an intact index of the source.
+//! The settings of a topic are not on disk, so the entries stay where the source has them. Where the source
+//! has none, because its index is missing, damaged, or ends early, an entry is due by Kafka's default
+//! interval or by the longest distance between the entries so far. So the index of a whole segment has the
+//! bytes of an intact index of the source.
 //!
-//! A time index entry is due with each of these, as in Kafka since 4.0. Older brokers wrote other entries: an intact time index of a
-//! whole segment is copied as it is.
+//! A time index entry is due with each of these, as in Kafka since 4.0. Older brokers wrote other entries: an
+//! intact time index of a whole segment is copied as it is.
 
 use std::sync::Arc;
 
@@ -27,7 +28,8 @@ struct SourceEntries {
 }
 
 impl SourceEntries {
-    /// The offset in the entry of a batch, if the batch has one. `Err`: no entry follows, or the next one points into a batch.
+    /// The offset in the entry of a batch, if the batch has one. `Err`: no entry follows, or the next one
+    /// points into a batch.
     fn offset_of(&mut self, position: u64, header: &BatchHeader) -> Result<Option<i64>, ()> {
         if self.next >= self.index.entries() {
             return Err(());
@@ -51,7 +53,8 @@ struct SourceTimes {
 }
 
 impl SourceTimes {
-    /// Compares the entries whose offset is in a batch. `largest`: the largest timestamp up to the batch. False if one is wrong.
+    /// Compares the entries whose offset is in a batch. `largest`: the largest timestamp up to the batch.
+    /// False if one is wrong.
     fn confirms(&mut self, header: &BatchHeader, largest: i64) -> bool {
         while self.next < self.index.entries() {
             let Ok(entry) = self.index.entry(self.next) else { return false };

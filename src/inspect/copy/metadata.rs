@@ -1,5 +1,6 @@
-//! The files of the metadata log of a cluster beside its segments: snapshots, and the state of its elections. They belong to the
-//! whole log: a controller does not start without a snapshot at or above the log start offset.
+//! The files of the metadata log of a cluster beside its segments: snapshots, and the state of its elections.
+//! They belong to the whole log: a controller does not start without a snapshot at or above the log start
+//! offset.
 
 use super::destination::{Destination, something_else};
 use crate::error::{Error, Result};
@@ -102,7 +103,8 @@ fn is_same(one: &SystemFile, other: &SystemFile, interrupt: Interrupt) -> Result
         })?)
 }
 
-/// Calls a function with the position and the bytes of each part of a file, until it returns false. Returns whether it did not.
+/// Calls a function with the position and the bytes of each part of a file, until it returns false. Returns
+/// whether it did not.
 fn each_chunk(
     file: &SystemFile,
     interrupt: Interrupt,

@@ -1,4 +1,5 @@
-//! Copies of a partition, or of a range of it: the batches as they are, and the files that Kafka keeps beside them.
+//! Copies of a partition, or of a range of it: the batches as they are, and the files that Kafka keeps beside
+//! them.
 //!
 //! ```text
 //!   source ──────▶ scan ──────▶ piece ─────▶ staged_log      a segment's .log: written, synced, read back
@@ -46,29 +47,34 @@ pub type OnProgress<'a> = &'a mut (dyn FnMut(CopyProgress) -> Result<()> + Send)
 
 /// Copies a partition, or a range of it, into a directory that does not exist or is empty.
 ///
-/// The batches are copied as they are, bytes, offsets, epochs, producer ids and transactions. Segments that are copied from their
-/// first batch on keep their names; a range that begins inside a segment begins with a segment named by its first batch. Indexes,
-/// transaction indexes, producer snapshots, leader epochs, topic id and log start offset come with them, so that Kafka opens the
-/// copy without recovery, and the names of the producers of a writer; with a whole metadata log of a cluster also its snapshots and `quorum-state`. Each batch's checksum is verified, and the written files are read back and compared.
+/// The batches are copied as they are, bytes, offsets, epochs, producer ids and transactions. Segments that
+/// are copied from their first batch on keep their names; a range that begins inside a segment begins with a
+/// segment named by its first batch. Indexes, transaction indexes, producer snapshots, leader epochs, topic
+/// id and log start offset come with them, so that Kafka opens the copy without recovery, and the names of
+/// the producers of a writer; with a whole metadata log of a cluster also its snapshots and `quorum-state`.
+/// Each batch's checksum is verified, and the written files are read back and compared.
 ///
-/// The copy has the state in which this call opened the source, which other processes may write to: sealed segments do not
-/// change, and the log end offset is fixed.
+/// The copy has the state in which this call opened the source, which other processes may write to: sealed
+/// segments do not change, and the log end offset is fixed.
 ///
-/// An interrupted copy is not a log: a [`LogWriter`](crate::writer::LogWriter) does not open it, and before the last step, which
-/// renames its complete files, readers find no segment in it, nor does Kafka (which would create an empty log there). The same call continues it; a call with another range is an error. If
+/// An interrupted copy is not a log: a [`LogWriter`](crate::writer::LogWriter) does not open it, and before
+/// the last step, which renames its complete files, readers find no segment in it, nor does Kafka (which
+/// would create an empty log there). The same call continues it; a call with another range is an error. If
 /// the copy is complete, the call compares it with the source and changes nothing.
 ///
-/// With [`CopyOptions::hard_links`] sealed segments that are copied whole share the file with the source, but for the last one of
-/// the copy, to which a writer appends. This saves time and space, but is no backup: what changes a file in place changes it in both,
-/// as a truncation does, or a broker's recovery.
+/// With [`CopyOptions::hard_links`] sealed segments that are copied whole share the file with the source, but
+/// for the last one of the copy, to which a writer appends. This saves time and space, but is no backup: what
+/// changes a file in place changes it in both, as a truncation does, or a broker's recovery.
 ///
-/// A transaction that begins before the range keeps its first offset in the transaction index, as after a deletion of the records
-/// before it. One whose marker is after the range is open at the end of the copy; its records stay invisible to committed readers.
+/// A transaction that begins before the range keeps its first offset in the transaction index, as after a
+/// deletion of the records before it. One whose marker is after the range is open at the end of the copy; its
+/// records stay invisible to committed readers.
 ///
 /// # Errors
-/// [`Error::Config`] if `destination` is something else (it is not changed), or is inside the source; [`Error::LogChanged`] if the source changes so
-/// that the moment of the copy is lost (call again: what was copied is used); [`Error::Corrupt`] for damage, with
-/// [`OnDamage::Raise`]; [`Error::Locked`] if a writer or a broker uses `destination`; the errors of [`Log::open`] and [`Log::scan`].
+/// [`Error::Config`] if `destination` is something else (it is not changed), or is inside the source;
+/// [`Error::LogChanged`] if the source changes so that the moment of the copy is lost (call again: what was
+/// copied is used); [`Error::Corrupt`] for damage, with [`OnDamage::Raise`]; [`Error::Locked`] if a writer or
+/// a broker uses `destination`; the errors of [`Log::open`] and [`Log::scan`].
 pub fn copy(
     source: impl AsRef<Path>,
     destination: impl AsRef<Path>,
@@ -78,8 +84,8 @@ pub fn copy(
     copy_partition(source.as_ref(), destination.as_ref(), options, false, progress)
 }
 
-/// [`copy()`]. `keeps_journal`: the caller removes the journal when it has copied all partitions. Until then a repetition of the
-/// call compares the copy with the source as it was.
+/// [`copy()`]. `keeps_journal`: the caller removes the journal when it has copied all partitions. Until then
+/// a repetition of the call compares the copy with the source as it was.
 fn copy_partition(
     source: &Path,
     destination: &Path,
@@ -106,7 +112,8 @@ fn copy_partition(
     Ok(report)
 }
 
-/// [`copy()`] of an open directory into another one, without a lock: the caller guarantees that nothing else uses it.
+/// [`copy()`] of an open directory into another one, without a lock: the caller guarantees that nothing else
+/// uses it.
 ///
 /// # Errors
 /// As [`copy()`].
@@ -288,8 +295,8 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Puts the snapshot of the producers at an offset. `is_first`: at the start of the copy, where none is needed if there are
-    /// no producers.
+    /// Puts the snapshot of the producers at an offset. `is_first`: at the start of the copy, where none is
+    /// needed if there are no producers.
     fn put_snapshot(&mut self, offset: i64, is_first: bool) -> Result<()> {
         let log = &self.source.log;
         if self.producers.is_none() {
@@ -363,8 +370,8 @@ impl Copying<'_> {
     }
 }
 
-/// A warning if bytes other than zeros follow the last whole batch of a log, which may be a damaged batch or a torn write, and are not
-/// being written.
+/// A warning if bytes other than zeros follow the last whole batch of a log, which may be a damaged batch or
+/// a torn write, and are not being written.
 fn bytes_after_end(log: &Log) -> Result<Option<String>> {
     let Some(last) = log.segments().last() else { return Ok(None) };
     let Some(cut) = last.tail_cut()? else { return Ok(None) };

@@ -30,7 +30,8 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    /// Begins a segment with the batches of a source segment from a position on. `may_link`: whether it may become a link.
+    /// Begins a segment with the batches of a source segment from a position on. `may_link`: whether it may
+    /// become a link.
     pub(super) fn begin(
         source: &Source,
         destination: &mut Destination,
@@ -70,7 +71,8 @@ impl Piece {
         Ok(())
     }
 
-    /// Completes the segment, and checks that the source has not changed. `is_last`: whether it is the last one of the copy.
+    /// Completes the segment, and checks that the source has not changed. `is_last`: whether it is the last
+    /// one of the copy.
     pub(super) fn finish(
         self,
         source: &Source,
@@ -103,9 +105,10 @@ fn recorded(segment: &Segment) -> HashMap<i64, AbortedTransaction> {
 
 /// Fails if the batches that were copied have changed since the source was opened.
 ///
-/// A sealed segment never changes, and a later modification of its file has another time; but the last segment grows, and after a
-/// truncation it may have other batches at the same place. So it is read a second time, as is a segment that was modified shortly
-/// before the source was opened: equal bytes were there all the time between.
+/// A sealed segment never changes, and a later modification of its file has another time; but the last
+/// segment grows, and after a truncation it may have other batches at the same place. So it is read a second
+/// time, as is a segment that was modified shortly before the source was opened: equal bytes were there all
+/// the time between.
 fn ensure_unchanged(
     source: &Source,
     segment: &Segment,

@@ -15,8 +15,9 @@ const MAX_BYTES: u64 = 256 << 20;
 
 /// The states of the producers while batches are copied.
 ///
-/// They come from the source: a producer of a range has the state that its batches before the range gave it, and a
-/// transaction that began before the range has its first offset there, as after a deletion of the records before the range.
+/// They come from the source: a producer of a range has the state that its batches before the range gave it,
+/// and a transaction that began before the range has its first offset there, as after a deletion of the
+/// records before the range.
 #[derive(Debug)]
 pub(super) struct Producers {
     states: ProducerStates,
@@ -28,7 +29,8 @@ pub(super) struct Producers {
 }
 
 impl Producers {
-    /// The states before the batch at `start`, from the last snapshot of the source before it and the batches between the two.
+    /// The states before the batch at `start`, from the last snapshot of the source before it and the batches
+    /// between the two.
     pub(super) fn before(log: &Log, start: i64) -> Result<Self> {
         let mut snapshots = BTreeMap::new();
         for file in log.directory().segment_files()? {
@@ -68,8 +70,8 @@ impl Producers {
         Ok(())
     }
 
-    /// Adds a batch. Returns the transaction that it aborts, for the transaction index. `recorded`: the entry that the source has
-    /// for the marker at this offset.
+    /// Adds a batch. Returns the transaction that it aborts, for the transaction index. `recorded`: the entry
+    /// that the source has for the marker at this offset.
     pub(super) fn append(
         &mut self,
         header: BatchHeader,
@@ -99,7 +101,8 @@ impl Producers {
             }
             Ok(_) => None,
             Err(_) => {
-                // left out batches, or a log that Kafka does not load either: it rebuilds the states, if it can
+                // left out batches, or a log that Kafka does not load either: it rebuilds the states, if it
+                // can
                 self.is_consistent = false;
                 None
             }
@@ -111,9 +114,9 @@ impl Producers {
         self.states.iter().filter(|producer| producer.open_transaction.is_some()).count() as u64
     }
 
-    /// The bytes of the snapshot at an offset: the source's, where it has one. `None` if the log has no producers and
-    /// the source has no snapshot, or if the log contradicts itself. `is_first`: at the start of the copy, where none is needed if
-    /// there are no producers.
+    /// The bytes of the snapshot at an offset: the source's, where it has one. `None` if the log has no
+    /// producers and the source has no snapshot, or if the log contradicts itself. `is_first`: at the
+    /// start of the copy, where none is needed if there are no producers.
     pub(super) fn snapshot(&mut self, log: &Log, offset: i64, is_first: bool) -> Result<Option<Vec<u8>>> {
         if let Some((snapshot, bytes)) = self.read_snapshot(log, offset)? {
             // without producers that have expired since

@@ -62,8 +62,8 @@ impl Source {
         }
     }
 
-    /// Notes the identity of every file, and then compares the directory with them: all of them existed together between the
-    /// two passes.
+    /// Notes the identity of every file, and then compares the directory with them: all of them existed
+    /// together between the two passes.
     fn attempt(directory: &Directory, options: &LogOptions) -> Result<Self> {
         let opened = SystemTime::now();
         let log = Log::open_in(directory.clone(), options.clone())?;
@@ -91,8 +91,8 @@ impl Source {
         Ok(Self { log, end_offset, opened, last, snapshots })
     }
 
-    /// Fails if the log was truncated since it was opened, also by a process that does not count its truncations, and also if it
-    /// has grown again: a truncation removes the last batch.
+    /// Fails if the log was truncated since it was opened, also by a process that does not count its
+    /// truncations, and also if it has grown again: a truncation removes the last batch.
     ///
     /// # Errors
     /// [`Error::LogChanged`]; [`Error::Io`].
@@ -116,8 +116,8 @@ impl Source {
         Err(error)
     }
 
-    /// Fails if this is not the last batch of the log, though the copy has everything up to the log end offset. `damaged_ranges`: what
-    /// was left out.
+    /// Fails if this is not the last batch of the log, though the copy has everything up to the log end
+    /// offset. `damaged_ranges`: what was left out.
     ///
     /// # Errors
     /// [`Error::LogChanged`].

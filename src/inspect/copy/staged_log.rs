@@ -1,4 +1,5 @@
-//! The `.log` of a segment of a copy while its batches are copied: written, compared with a file that is there, or a hard link.
+//! The `.log` of a segment of a copy while its batches are copied: written, compared with a file that is
+//! there, or a hard link.
 
 use super::destination::{Destination, something_else};
 use crate::error::{Error, Malformed, Result};
@@ -136,7 +137,8 @@ impl StagedLog {
         Ok(existing.iter().zip(&self.buffer).take_while(|(existing, new)| existing == new).count())
     }
 
-    /// Replaces the link by a file with the bytes so far, because the copy differs from the file of the source, or will.
+    /// Replaces the link by a file with the bytes so far, because the copy differs from the file of the
+    /// source, or will.
     fn unlink(&mut self, segment: &Segment) -> Result<()> {
         if self.is_final {
             return Err(something_else(&self.directory, &format!("a link {}", self.name)));
@@ -164,8 +166,8 @@ impl StagedLog {
         Ok(())
     }
 
-    /// Ends the file: makes it durable, and compares the bytes on the disk with those that were copied. `may_be_link`: whether it
-    /// may stay a link to the segment's file.
+    /// Ends the file: makes it durable, and compares the bytes on the disk with those that were copied.
+    /// `may_be_link`: whether it may stay a link to the segment's file.
     pub(super) fn finish(
         mut self,
         segment: &Segment,

@@ -28,8 +28,8 @@ fn epochs(log: &Log) -> Result<LeaderEpochs> {
 
 /// The offset to which a follower truncates its log; `None` if its own and its leader's epochs do not tell.
 ///
-/// The follower asks for the end of its latest epoch. If the leader does not know that epoch, it answers with the one before, and
-/// the follower truncates to its own end of that one and asks again.
+/// The follower asks for the end of its latest epoch. If the leader does not know that epoch, it answers with
+/// the one before, and the follower truncates to its own end of that one and asks again.
 ///
 /// *Source*: `AbstractFetcherThread.getOffsetTruncationState`.
 fn truncated_to(mut own: LeaderEpochs, end: i64, leader: &LeaderEpochs, leader_end: i64) -> Option<i64> {

@@ -1,11 +1,12 @@
 //! The first difference of two replicas of a partition.
 //!
-//! Offsets that only one of them has at its start (retention) or at its end (lag) are no difference. The offsets of both are compared
-//! batch by batch; batches of the same bytes are not decoded. Other batches are compared record by record, because the same
-//! records may be stored in another form: compressed, in other batches, or with another leader epoch.
+//! Offsets that only one of them has at its start (retention) or at its end (lag) are no difference. The
+//! offsets of both are compared batch by batch; batches of the same bytes are not decoded. Other batches are
+//! compared record by record, because the same records may be stored in another form: compressed, in other
+//! batches, or with another leader epoch.
 //!
-//! The leader epochs then say whether a follower would find the difference: it truncates its log to where its epochs and its
-//! leader's part. Kafka: `AbstractFetcherThread`, `LeaderEpochFileCache.endOffsetFor`.
+//! The leader epochs then say whether a follower would find the difference: it truncates its log to where its
+//! epochs and its leader's part. Kafka: `AbstractFetcherThread`, `LeaderEpochFileCache.endOffsetFor`.
 
 mod lineage;
 mod side;
@@ -75,10 +76,11 @@ pub struct Replica {
     pub log_start_offset: i64,
     /// Exclusive.
     pub log_end_offset: i64,
-    /// The leader epochs in `leader-epoch-checkpoint` and their start offsets; none if there is no file or a damaged one.
+    /// The leader epochs in `leader-epoch-checkpoint` and their start offsets; none if there is no file or a
+    /// damaged one.
     pub leader_epochs: Vec<(i32, i64)>,
-    /// The offset to which this replica would truncate its log as a follower of the other one, its log end offset if it would
-    /// keep everything; `None` if its epochs do not tell.
+    /// The offset to which this replica would truncate its log as a follower of the other one, its log end
+    /// offset if it would keep everything; `None` if its epochs do not tell.
     pub truncated_to: Option<i64>,
     /// The warnings of reading it, such as bytes after its last whole batch.
     pub warnings: Vec<String>,
@@ -99,10 +101,12 @@ pub struct OtherForm {
     pub leader_epoch: bool,
     /// Whether the producer, its epoch, or whether it is a transaction differ there.
     pub producer: bool,
-    /// Whether other fields of the headers differ there, such as the format, the delete horizon, the sequence numbers and the largest
-    /// timestamp; of batches with other offsets only those that do not depend on the records.
+    /// Whether other fields of the headers differ there, such as the format, the delete horizon, the
+    /// sequence numbers and the largest timestamp; of batches with other offsets only those that do not
+    /// depend on the records.
     pub header: bool,
-    /// Whether nothing of these differs there, but the bytes of the records do, as with another level of compression.
+    /// Whether nothing of these differs there, but the bytes of the records do, as with another level of
+    /// compression.
     pub bytes: bool,
 }
 
@@ -147,7 +151,8 @@ impl DifferentField {
 #[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum DifferenceCause {
-    /// The leader epochs part at or before the offset: a follower truncates its log to there, and the replicas are the same again.
+    /// The leader epochs part at or before the offset: a follower truncates its log to there, and the
+    /// replicas are the same again.
     Epochs,
     /// One of the replicas is damaged.
     Damage,
@@ -178,8 +183,8 @@ pub struct FirstDifference {
     pub cause: DifferenceCause,
     /// The record in each replica; `None` where there is none or its bytes are damaged.
     pub places: [Option<RecordPlace>; 2],
-    /// The position in each file of the first byte after the checksums in which the two batches differ; `None` if the batches do
-    /// not begin at the same offset, or one of them is damaged.
+    /// The position in each file of the first byte after the checksums in which the two batches differ;
+    /// `None` if the batches do not begin at the same offset, or one of them is damaged.
     pub different_byte: Option<[u64; 2]>,
     /// What is wrong with the bytes of each replica; `None` for one that is not damaged there.
     pub damage: [Option<DamagedRange>; 2],
@@ -189,8 +194,9 @@ impl Difference {
     /// Compares two partition directories. Nothing is changed. *Memory*: a batch of each and its records.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative offset, and if the replicas have no offset of the range in common (two logs that are empty at
-    /// the same offset are the same); [`Error::LogNotFound`]; [`Error::Io`]; [`Error::LogChanged`]; [`Error::Interrupted`].
+    /// [`Error::Config`] for a negative offset, and if the replicas have no offset of the range in common
+    /// (two logs that are empty at the same offset are the same); [`Error::LogNotFound`]; [`Error::Io`];
+    /// [`Error::LogChanged`]; [`Error::Interrupted`].
     pub fn between(a: &Path, b: &Path, options: &DiffOptions) -> Result<Self> {
         for (argument, given) in [("start_offset", options.start_offset), ("end_offset", options.end_offset)]
         {

@@ -224,8 +224,9 @@ impl Side {
         self.damage.clone()
     }
 
-    /// The positions in both files of the first byte after the checksums in which the two batches differ, which is their end if one is
-    /// the beginning of the other; none unless both batches begin at the same offset in the same version.
+    /// The positions in both files of the first byte after the checksums in which the two batches differ,
+    /// which is their end if one is the beginning of the other; none unless both batches begin at the
+    /// same offset in the same version.
     pub(super) fn different_byte(&mut self, other: &mut Self) -> Result<Option<[u64; 2]>> {
         let (Some(one), Some(two)) = (&self.batch, &other.batch) else { return Ok(None) };
         let start = |batch: &Batch| (batch.header.base_offset, batch.header.magic);

@@ -102,7 +102,8 @@ impl DumpedBatch {
         out.optional(header.delete_horizon());
     }
 
-    /// Whether the checksum is that of the batch's bytes. A batch of magic 2 that is smaller than its header never is.
+    /// Whether the checksum is that of the batch's bytes. A batch of magic 2 that is smaller than its header
+    /// never is.
     pub(super) fn is_valid(&self, stream: &mut BatchStream) -> Result<bool> {
         let start = if self.is_v2() { 21 } else { 16 };
         if self.is_v2() && (self.place.size as usize) < V2_HEADER {
@@ -112,7 +113,8 @@ impl DumpedBatch {
     }
 }
 
-/// The sequence `increment` after another one, as Java's 32 bits compute it. Source: `DefaultRecordBatch.incrementSequence`.
+/// The sequence `increment` after another one, as Java's 32 bits compute it. Source:
+/// `DefaultRecordBatch.incrementSequence`.
 pub(super) fn sequence_after(sequence: i32, increment: i32) -> i32 {
     if sequence > i32::MAX.wrapping_sub(increment) {
         increment.wrapping_sub(i32::MAX.wrapping_sub(sequence)).wrapping_sub(1)

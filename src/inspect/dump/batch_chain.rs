@@ -1,7 +1,7 @@
 //! The batches of a `.log` from one position to the end of the file, for many searches by offset.
 //!
-//! For each entry of a time index Kafka's tool reads the headers of all batches from a position to the end of the file. Here the
-//! file is read once, and a search reads only the part of it in which the batch is.
+//! For each entry of a time index Kafka's tool reads the headers of all batches from a position to the end of
+//! the file. Here the file is read once, and a search reads only the part of it in which the batch is.
 
 use super::batch::DumpedBatch;
 use super::batch_stream::BatchStream;
@@ -16,7 +16,8 @@ const BLOCK_BYTES: u64 = 64 << 10;
 struct Block {
     /// The position of the first one.
     start: u64,
-    /// The highest last offset; `i64::MAX` if one of them cannot be read, so that a search does not pass it over.
+    /// The highest last offset; `i64::MAX` if one of them cannot be read, so that a search does not pass it
+    /// over.
     max_last_offset: i64,
 }
 
@@ -48,11 +49,12 @@ impl BatchChain {
         Ok(Self { blocks, end: log.position() })
     }
 
-    /// The first batch at or after a position whose last offset is at or above `offset`, and its last offset; `None` if there is
-    /// none.
+    /// The first batch at or after a position whose last offset is at or above `offset`, and its last offset;
+    /// `None` if there is none.
     ///
     /// # Errors
-    /// If the headers of the batches from the position to the end of the file, or up to the batch found, cannot be read.
+    /// If the headers of the batches from the position to the end of the file, or up to the batch found,
+    /// cannot be read.
     pub(super) fn find(
         &self,
         log: &mut BatchStream,

@@ -1,6 +1,7 @@
 //! The batches of a file, found by their lengths alone.
 //!
-//! The dump must show every batch that Kafka's file reader finds, and must end exactly where it ends: see [`BatchPlace`].
+//! The dump must show every batch that Kafka's file reader finds, and must end exactly where it ends: see
+//! [`BatchPlace`].
 
 use std::path::Path;
 
@@ -123,7 +124,8 @@ impl BatchStream {
     /// All bytes of a batch whose records are read.
     ///
     /// # Errors
-    /// As [`BatchStream::bytes`]; [`Error::BatchTooLarge`](crate::Error::BatchTooLarge) for more than `max_batch_bytes`.
+    /// As [`BatchStream::bytes`]; [`Error::BatchTooLarge`](crate::Error::BatchTooLarge) for more than
+    /// `max_batch_bytes`.
     pub(super) fn batch_up_to(&mut self, max_batch_bytes: usize, place: &BatchPlace) -> Result<&[u8]> {
         if place.size as usize > max_batch_bytes {
             let found = format!("{} bytes, as stored", place.size);
@@ -137,8 +139,8 @@ impl BatchStream {
         self.bytes(place.position, place.size as usize)
     }
 
-    /// The checksum of a batch's bytes from `start` on: CRC-32C for magic 2, CRC-32 for older ones. A batch larger than the window
-    /// is read in parts.
+    /// The checksum of a batch's bytes from `start` on: CRC-32C for magic 2, CRC-32 for older ones. A batch
+    /// larger than the window is read in parts.
     ///
     /// # Errors
     /// As [`BatchStream::bytes`].

@@ -17,9 +17,11 @@ pub enum Decoder {
     Integer,
     /// The first eight bytes, big-endian.
     Long,
-    /// The first eight bytes, IEEE 754, big-endian, as `Double.toString` of JDK 19 and later prints it. Kafka 4 has no such class.
+    /// The first eight bytes, IEEE 754, big-endian, as `Double.toString` of JDK 19 and later prints it. Kafka
+    /// 4 has no such class.
     Double,
-    /// Hexadecimal digits. Kafka's `DefaultDecoder` prints the identity of a Java array, which is different in each run.
+    /// Hexadecimal digits. Kafka's `DefaultDecoder` prints the identity of a Java array, which is different
+    /// in each run.
     Bytes,
 }
 
@@ -36,8 +38,8 @@ impl Decoder {
     const PACKAGES: [&str; 2] = ["org.apache.kafka.tools.api.", "kafka.serializer."];
 
     /// The decoder with this name: a Kafka class such as `org.apache.kafka.tools.api.LongDecoder` or
-    /// `kafka.serializer.LongDecoder`, the class without its package, or a short name: `String`, `Integer`, `Long`, `Double`,
-    /// `Bytes`, in any case. `None` for any other.
+    /// `kafka.serializer.LongDecoder`, the class without its package, or a short name: `String`, `Integer`,
+    /// `Long`, `Double`, `Bytes`, in any case. `None` for any other.
     pub fn of_name(name: &str) -> Option<Self> {
         let class = Self::PACKAGES.into_iter().find_map(|package| name.strip_prefix(package));
         Self::NAMES.into_iter().find_map(|(decoder, short, full)| {

@@ -18,7 +18,8 @@ pub(super) enum DumpedKind {
 
 /// The suffix of a snapshot of the metadata log. Source: `Snapshots.SUFFIX`.
 const METADATA_SNAPSHOT_SUFFIX: &str = ".checkpoint";
-/// The name of the snapshot with which a new cluster starts. Source: `BootstrapDirectory.BINARY_BOOTSTRAP_FILENAME`.
+/// The name of the snapshot with which a new cluster starts. Source:
+/// `BootstrapDirectory.BINARY_BOOTSTRAP_FILENAME`.
 const BOOTSTRAP_SNAPSHOT: &str = "bootstrap.checkpoint";
 
 /// A file as it was given.
@@ -93,7 +94,8 @@ impl DumpedFile {
         }
     }
 
-    /// The number before the first dot of the name. Any number of digits is accepted, with a sign, as by Java's `parseLong`.
+    /// The number before the first dot of the name. Any number of digits is accepted, with a sign, as by
+    /// Java's `parseLong`.
     ///
     /// # Errors
     /// [`Error::Config`] if it is no number of 64 bits.
@@ -106,7 +108,8 @@ impl DumpedFile {
         self.path.with_file_name(format!("{}{}", self.stem(), kind.suffix()))
     }
 
-    /// The offset and the epoch in the name of a snapshot of the metadata log; `None` for the one with which a cluster starts.
+    /// The offset and the epoch in the name of a snapshot of the metadata log; `None` for the one with which
+    /// a cluster starts.
     ///
     /// # Errors
     /// [`Error::Config`] if the name has another form. Source: `Snapshots.parse`.

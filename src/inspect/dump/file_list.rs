@@ -7,8 +7,9 @@ use crate::error::{Error, Result};
 use crate::fs::names::PartitionName;
 use crate::fs::{Directory, FileType};
 
-/// The files that a path stands for: of a directory, the files of a log that [`Dump`](super::Dump) shows, in name order, and then the files of
-/// the partition directories in it, which are also in name order. Any other path, also of no file, stands for itself.
+/// The files that a path stands for: of a directory, the files of a log that [`Dump`](super::Dump) shows, in
+/// name order, and then the files of the partition directories in it, which are also in name order. Any other
+/// path, also of no file, stands for itself.
 ///
 /// # Errors
 /// [`Error::Config`] for a directory without such files; [`Error::Io`].
@@ -30,7 +31,8 @@ pub fn dumped_files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The files of a directory that are shown, and the names of the partition directories in it. `path`: the directory as it was given.
+/// The files of a directory that are shown, and the names of the partition directories in it. `path`: the
+/// directory as it was given.
 fn entries(directory: &Directory, path: &Path) -> Result<(Vec<PathBuf>, Vec<String>)> {
     let mut entries = directory.entries()?;
     entries.sort_by(|(one, _), (other, _)| one.cmp(other));

@@ -49,8 +49,8 @@ impl Check {
         }
     }
 
-    /// Puts the findings of a file into the order in which they are printed. Where the tool keeps them in a map, the last one
-    /// with the same first number counts.
+    /// Puts the findings of a file into the order in which they are printed. Where the tool keeps them in a
+    /// map, the last one with the same first number counts.
     fn arrange(self, findings: &mut Vec<(i64, i64)>) {
         if !matches!(self, Self::IndexMismatch | Self::NonConsecutive) {
             return;
@@ -132,8 +132,9 @@ impl FindingLines {
     }
 }
 
-/// Files in the order in which a Java `HashMap` returns them whose keys are their paths, added by `computeIfAbsent`: by bucket, and
-/// within a bucket the one that was added last first. (A bucket of nine keys would be a tree; paths do not get there by accident.)
+/// Files in the order in which a Java `HashMap` returns them whose keys are their paths, added by
+/// `computeIfAbsent`: by bucket, and within a bucket the one that was added last first. (A bucket of nine
+/// keys would be a tree; paths do not get there by accident.)
 fn in_hash_map_order(files: Vec<FileFindings>) -> Vec<FileFindings> {
     // 16 buckets at first; twice as many for a new key when more than three quarters as many keys are there
     let mut buckets = 16;

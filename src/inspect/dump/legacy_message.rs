@@ -1,7 +1,8 @@
-//! A message of magic 0 or 1 as Kafka reads it: field by field, each where it is asked for, with no check of the whole.
+//! A message of magic 0 or 1 as Kafka reads it: field by field, each where it is asked for, with no check of
+//! the whole.
 //!
-//! [`crate::record`] rejects a message whose parts do not fit together. The dump shows the fields of such a message up to the one
-//! that cannot be read.
+//! [`crate::record`] rejects a message whose parts do not fit together. The dump shows the fields of such a
+//! message up to the one that cannot be read.
 
 use crate::error::Malformed;
 use crate::record::{Attributes, LOG_OVERHEAD, crc, i32_at, i64_at, u32_at};

@@ -48,7 +48,8 @@ impl LogDump {
     /// # Errors
     /// Where Kafka's tool ends with an exception: [`Error::Corrupt`](crate::Error::Corrupt),
     /// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat). The text before it is in the buffer.
-    /// [`Error::LogChanged`](crate::Error::LogChanged), [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
+    /// [`Error::LogChanged`](crate::Error::LogChanged), [`Error::Io`](crate::Error::Io),
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub(super) fn fill(
         &mut self,
         options: &DumpOptions,

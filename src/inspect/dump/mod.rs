@@ -1,4 +1,5 @@
-//! `kafka-dump-log`: the contents of a partition's files as text, byte for byte as `DumpLogSegments` of Kafka 4.3 prints it.
+//! `kafka-dump-log`: the contents of a partition's files as text, byte for byte as `DumpLogSegments` of Kafka
+//! 4.3 prints it.
 //!
 //! ```text
 //!  Dump ─▶ DumpedFile     the path and the name as Java sees them
@@ -12,14 +13,17 @@
 //!            Findings             what does not match, for standard error after the last file
 //! ```
 //!
-//! The other modules read what Kafka's format allows, and reject the rest. This one shows what Kafka's classes make of any bytes:
-//! a batch with a wrong checksum is shown, with `isvalid: false`, and the file goes on after it; a length that is impossible ends
-//! the file at the place where it ends for Kafka. So batches and records are walked here with Kafka's few checks and no more. The
-//! decoding of fields, records, codecs and index entries is that of [`crate::record`] and [`crate::index`].
+//! The other modules read what Kafka's format allows, and reject the rest. This one shows what Kafka's
+//! classes make of any bytes: a batch with a wrong checksum is shown, with `isvalid: false`, and the file
+//! goes on after it; a length that is impossible ends the file at the place where it ends for Kafka. So
+//! batches and records are walked here with Kafka's few checks and no more. The decoding of fields, records,
+//! codecs and index entries is that of [`crate::record`] and [`crate::index`].
 //!
-//! Where Kafka's tool ends with an exception, the text is the same up to there, and an [`Error`](crate::Error) follows.
+//! Where Kafka's tool ends with an exception, the text is the same up to there, and an
+//! [`Error`](crate::Error) follows.
 //!
-//! *Memory*: a block of text and a window of the file, 512 KiB together; a batch where it is larger; and 16 bytes for each finding.
+//! *Memory*: a block of text and a window of the file, 512 KiB together; a batch where it is larger; and 16
+//! bytes for each finding.
 
 mod batch;
 mod batch_chain;
@@ -64,7 +68,8 @@ use crate::error::{Error, Result};
 pub enum OutputStream {
     /// The contents of the files.
     Stdout,
-    /// Files that are not dumped, snapshots that are corrupt, and after the last file everything that does not match.
+    /// Files that are not dumped, snapshots that are corrupt, and after the last file everything that does
+    /// not match.
     Stderr,
 }
 
@@ -135,9 +140,10 @@ impl Dump {
     /// The next piece of the output; `None` at the end.
     ///
     /// # Errors
-    /// Where Kafka's tool ends with an exception, after the text before it: [`Error::Corrupt`], [`Error::UnsupportedFormat`],
-    /// [`Error::LogNotFound`], [`Error::Io`], and [`Error::Config`] for a file whose name has no offset. Also
-    /// [`Error::LogChanged`] for a file that is shortened, and [`Error::Interrupted`]. An error ends the dump, without findings.
+    /// Where Kafka's tool ends with an exception, after the text before it: [`Error::Corrupt`],
+    /// [`Error::UnsupportedFormat`], [`Error::LogNotFound`], [`Error::Io`], and [`Error::Config`] for a
+    /// file whose name has no offset. Also [`Error::LogChanged`] for a file that is shortened, and
+    /// [`Error::Interrupted`]. An error ends the dump, without findings.
     pub fn next_block(&mut self) -> Result<Option<DumpBlock>> {
         let mut text = Text::block();
         while self.error.is_none() && self.messages.is_empty() && !text.is_full() {

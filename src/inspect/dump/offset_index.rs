@@ -40,13 +40,13 @@ impl OffsetIndexDump {
         Ok(Self { file, log, index, next: 0 })
     }
 
-    /// Writes lines until the buffer is full; false at the end of the index, which is its first entry but the first that has the
-    /// base offset: zeros follow the entries of an index that was not closed.
+    /// Writes lines until the buffer is full; false at the end of the index, which is its first entry but the
+    /// first that has the base offset: zeros follow the entries of an index that was not closed.
     ///
     /// # Errors
-    /// Where Kafka's tool ends with an exception: if a sanity check fails, or if no batch is at the position of an entry. The text
-    /// before it is in the buffer. [`Error::LogChanged`](crate::Error::LogChanged), [`Error::Io`](crate::Error::Io),
-    /// [`Error::Interrupted`](crate::Error::Interrupted).
+    /// Where Kafka's tool ends with an exception: if a sanity check fails, or if no batch is at the position
+    /// of an entry. The text before it is in the buffer. [`Error::LogChanged`](crate::Error::LogChanged),
+    /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
     pub(super) fn fill(
         &mut self,
         options: &DumpOptions,

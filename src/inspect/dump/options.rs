@@ -63,7 +63,8 @@ impl Default for DumpOptions {
 }
 
 impl DumpOptions {
-    /// The default of [`DumpOptions::max_bytes`]: the whole file. Only then is a rest after the last batch named.
+    /// The default of [`DumpOptions::max_bytes`]: the whole file. Only then is a rest after the last batch
+    /// named.
     pub const MAX_BYTES: u32 = i32::MAX as u32;
 
     /// Whether keys and values are shown.
@@ -83,11 +84,12 @@ impl DumpOptions {
     pub(super) fn decoders(&self) -> (Decoder, Decoder) {
         (self.key_decoder.unwrap_or_default(), self.value_decoder.unwrap_or_default())
     }
-    /// Key and value of a record as they are shown; `None` is null, or not shown by the decoder of an internal topic.
+    /// Key and value of a record as they are shown; `None` is null, or not shown by the decoder of an
+    /// internal topic.
     ///
     /// # Errors
-    /// [`Malformed`] where Kafka's decoder throws: for too few bytes of a number, a record of an internal topic without a key, and a
-    /// message of an old format that is too short.
+    /// [`Malformed`] where Kafka's decoder throws: for too few bytes of a number, a record of an internal
+    /// topic without a key, and a message of an old format that is too short.
     #[cfg(feature = "arrow")]
     pub(super) fn contents(
         &self,

@@ -1,5 +1,5 @@
-//! A `.snapshot` (producer states) as text. Unlike [`crate::state::producers::ProducerSnapshot`] this accepts what Kafka accepts, and
-//! has Kafka's messages for the rest.
+//! A `.snapshot` (producer states) as text. Unlike [`crate::state::producers::ProducerSnapshot`] this accepts
+//! what Kafka accepts, and has Kafka's messages for the rest.
 
 use super::DumpOptions;
 use super::dumped_file::DumpedFile;
@@ -10,7 +10,8 @@ use crate::record::{crc, i16_at, i32_at, u32_at};
 use crate::state::producers::ProducerEntry;
 use crate::state::producers::snapshot::{COUNT, ENTRIES, ENTRY, VERSION, decode_entry};
 
-/// Bytes that are read and written at once: whole entries, and few, so that a block does not become much larger than full.
+/// Bytes that are read and written at once: whole entries, and few, so that a block does not become much
+/// larger than full.
 const WINDOW_BYTES: usize = ENTRY * 64;
 
 /// A snapshot that is being dumped.

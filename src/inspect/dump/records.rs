@@ -1,7 +1,7 @@
 //! The records of a batch as Kafka iterates over them.
 //!
-//! [`crate::record::Records`] also requires that offsets ascend and stay within the batch. Kafka does not, and the dump shows what
-//! Kafka reads.
+//! [`crate::record::Records`] also requires that offsets ascend and stay within the batch. Kafka does not,
+//! and the dump shows what Kafka reads.
 
 use super::batch::{DumpedBatch, sequence_after};
 use super::legacy_message::LegacyMessage;
@@ -50,7 +50,8 @@ impl<'a> DumpedRecord<'a> {
     }
 }
 
-/// An iterator over the records of one batch. The bytes are passed to each step, as in [`crate::record::Records`].
+/// An iterator over the records of one batch. The bytes are passed to each step, as in
+/// [`crate::record::Records`].
 ///
 /// Kafka: `DefaultRecordBatch.iterator`, `AbstractLegacyRecordBatch.iterator`.
 #[derive(Debug)]
@@ -75,8 +76,9 @@ enum Kind {
 }
 
 impl BatchRecords {
-    /// Starts the iteration. `buffer` receives the records of a compressed batch, which are checked at once, as in Kafka: one that
-    /// is malformed hides those before it. Records that are not compressed are checked one by one.
+    /// Starts the iteration. `buffer` receives the records of a compressed batch, which are checked at once,
+    /// as in Kafka: one that is malformed hides those before it. Records that are not compressed are
+    /// checked one by one.
     ///
     /// # Errors
     /// [`Malformed`], which is no damage for more than `max_batch_bytes`.
@@ -251,8 +253,8 @@ fn count_messages(payload: &[u8]) -> Result<(u32, i64), Malformed> {
     if count == 0 { Err(Malformed::new("messages in a wrapper", "none")) } else { Ok((count, last_offset)) }
 }
 
-/// The number that makes the offset of the last message of a wrapper of magic 1 that of the wrapper. Some old producers left the
-/// wrapper's offset at zero.
+/// The number that makes the offset of the last message of a wrapper of magic 1 that of the wrapper. Some old
+/// producers left the wrapper's offset at zero.
 fn shift_of_wrapper(wrapper_offset: i64, last_offset: i64) -> Result<i64, Malformed> {
     if wrapper_offset == 0 {
         return Ok(0);

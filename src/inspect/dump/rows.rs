@@ -47,10 +47,12 @@ impl DumpRanges {
     }
 }
 
-/// The rows of `.log` and `.checkpoint` files: a row for each batch, or with [`DumpOptions::deep_iteration`] and what implies it for
-/// each record. Numbers are as stored, whatever their values; timestamps are in ms, −1 for none.
+/// The rows of `.log` and `.checkpoint` files: a row for each batch, or with [`DumpOptions::deep_iteration`]
+/// and what implies it for each record. Numbers are as stored, whatever their values; timestamps are in ms,
+/// −1 for none.
 ///
-/// *Memory*: a record batch of Arrow (8,192 rows, or 16 MiB of keys and values and one row), and what [`Dump`](super::Dump) needs.
+/// *Memory*: a record batch of Arrow (8,192 rows, or 16 MiB of keys and values and one row), and what
+/// [`Dump`](super::Dump) needs.
 #[derive(Debug)]
 pub struct DumpRows {
     options: DumpOptions,
@@ -214,8 +216,8 @@ fn batch_schema() -> SchemaRef {
     ])
 }
 
-/// A row for each record. Null: `crc` and `is_valid` of magic 2, `sequence` and `header_keys` of older ones, `control` of data, and
-/// keys and payloads that are null or not shown.
+/// A row for each record. Null: `crc` and `is_valid` of magic 2, `sequence` and `header_keys` of older ones,
+/// `control` of data, and keys and payloads that are null or not shown.
 fn record_schema() -> SchemaRef {
     fields(&[
         ("file", DataType::Utf8, false),

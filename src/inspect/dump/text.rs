@@ -1,6 +1,7 @@
 //! The text of the tool, written into a byte buffer.
 
-/// Bytes of text after which a block is complete: large enough for few writes, small enough to stay in the processor's cache.
+/// Bytes of text after which a block is complete: large enough for few writes, small enough to stay in the
+/// processor's cache.
 pub(super) const BLOCK_BYTES: usize = 256 << 10;
 
 /// Room for the line that completes a block.

@@ -57,9 +57,9 @@ impl TimeIndexDump {
     /// Writes lines until the buffer is full; false at the end of the index, as in an offset index.
     ///
     /// # Errors
-    /// Where Kafka's tool ends with an exception: if a sanity check fails, or if batches of the `.log` cannot be read. The text
-    /// before it is in the buffer. [`Error::LogChanged`](crate::Error::LogChanged), [`Error::Io`](crate::Error::Io),
-    /// [`Error::Interrupted`](crate::Error::Interrupted).
+    /// Where Kafka's tool ends with an exception: if a sanity check fails, or if batches of the `.log` cannot
+    /// be read. The text before it is in the buffer. [`Error::LogChanged`](crate::Error::LogChanged),
+    /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
     pub(super) fn fill(
         &mut self,
         options: &DumpOptions,

@@ -23,7 +23,8 @@ impl TransactionIndexDump {
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) if the name has no offset;
-    /// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for a version above 0; a version below 0 is printed.
+    /// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for a version above 0; a version below 0
+    /// is printed.
     pub(super) fn open(file: &DumpedFile) -> Result<Self> {
         file.number()?;
         let bytes = FileBytes::new(SystemFile::open(file.path())?, None, false)?;
@@ -46,7 +47,8 @@ impl TransactionIndexDump {
         Ok(dump)
     }
 
-    /// Writes lines until the buffer is full; false at the end of the index. A fragment after the last whole entry is ignored.
+    /// Writes lines until the buffer is full; false at the end of the index. A fragment after the last whole
+    /// entry is ignored.
     ///
     /// # Errors
     /// [`Error::LogChanged`](crate::Error::LogChanged), [`Error::Io`](crate::Error::Io),

@@ -34,8 +34,8 @@ pub fn control_record_text(key: Option<&[u8]>, value: Option<&[u8]>) -> Result<S
     Ok(text)
 }
 
-/// The name of a control record's type and its message, which Kafka reads in version 0; `None` for markers of transactions, and for
-/// unknown types.
+/// The name of a control record's type and its message, which Kafka reads in version 0; `None` for markers of
+/// transactions, and for unknown types.
 pub(super) fn raft_message<'a>(
     key: Option<&[u8]>,
     value: Option<&'a [u8]>,

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-/// As `Double.toString` writes a number: the fewest digits that identify it, with an exponent outside [10⁻³, 10⁷).
+/// As `Double.toString` writes a number: the fewest digits that identify it, with an exponent outside [10⁻³,
+/// 10⁷).
 ///
 /// JDK 18 and older write more digits than necessary for a few numbers (JDK-4511638).
 pub(crate) fn write_double(out: &mut String, number: f64) {

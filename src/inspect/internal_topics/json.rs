@@ -94,7 +94,8 @@ fn write_float(out: &mut String, number: f64) {
     out.push_str(quote);
 }
 
-/// Jackson escapes quotes, backslashes and the control characters below the space, with upper-case hexadecimal digits.
+/// Jackson escapes quotes, backslashes and the control characters below the space, with upper-case
+/// hexadecimal digits.
 pub(super) fn write_text(out: &mut String, text: &str) {
     out.push('"');
     for character in text.chars() {

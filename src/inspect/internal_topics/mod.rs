@@ -1,5 +1,5 @@
-//! The records of Kafka's internal topics: `__consumer_offsets`, `__transaction_state`, `__cluster_metadata`, `__share_group_state`
-//! and `__remote_log_metadata`.
+//! The records of Kafka's internal topics: `__consumer_offsets`, `__transaction_state`, `__cluster_metadata`,
+//! `__share_group_state` and `__remote_log_metadata`.
 //!
 //! One decoder reads all of them, by Kafka's published schemas of 4.3.1:
 //!

@@ -9,7 +9,8 @@ use super::remote_log;
 use super::schema::{Field, Struct};
 use super::schemas::consumer_protocol::{CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION};
 
-/// How `kafka-dump-log` decodes records: one of its decoder options. *Source*: `DumpLogSegments.MessageParser`.
+/// How `kafka-dump-log` decodes records: one of its decoder options. *Source*:
+/// `DumpLogSegments.MessageParser`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageParser {
     /// `--offsets-decoder`: `__consumer_offsets`.
@@ -139,8 +140,8 @@ fn cluster_metadata(value: Option<&[u8]>) -> Result<String, InvalidRecord> {
     Ok(json)
 }
 
-/// The subscription and the assignment of a member of a consumer group as JSON; `None` for other fields, and for bytes that are
-/// not decodable, which stay bytes.
+/// The subscription and the assignment of a member of a consumer group as JSON; `None` for other fields, and
+/// for bytes that are not decodable, which stay bytes.
 fn consumer_protocol(schema: &Struct, field: &Field, value: &Value<'_>) -> Option<String> {
     let protocol = match (schema.name, field.name) {
         ("MemberMetadata", "subscription") => &CONSUMER_PROTOCOL_SUBSCRIPTION,

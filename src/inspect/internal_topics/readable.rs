@@ -1,4 +1,5 @@
-//! The primitive types of Kafka's messages, and the texts of the errors with which Kafka's classes refuse them.
+//! The primitive types of Kafka's messages, and the texts of the errors with which Kafka's classes refuse
+//! them.
 
 use std::fmt;
 
@@ -36,8 +37,9 @@ impl fmt::Display for DecodeError {
     }
 }
 
-/// The values of one message. A value takes more memory than the byte that it may come from, and bytes may be compressed, so that without
-/// a limit a small record could exhaust the memory. Kafka has none; its brokers write no record that comes near this one.
+/// The values of one message. A value takes more memory than the byte that it may come from, and bytes may be
+/// compressed, so that without a limit a small record could exhaust the memory. Kafka has none; its brokers
+/// write no record that comes near this one.
 const MAX_VALUES: usize = 1_000_000;
 
 /// Bytes that are read from the front. Kafka: `ByteBufferAccessor`.
@@ -88,7 +90,8 @@ impl<'a> Readable<'a> {
         Ok(i64::from_be_bytes(self.array()?))
     }
 
-    /// Kafka: `ByteUtils.readUnsignedVarint`, which returns a signed number, and ignores the bits above the 32nd.
+    /// Kafka: `ByteUtils.readUnsignedVarint`, which returns a signed number, and ignores the bits above the
+    /// 32nd.
     pub(super) fn unsigned_varint(&mut self) -> Result<i32, DecodeError> {
         let mut bits = 0u32;
         for place in 0..5 {

@@ -142,7 +142,8 @@ impl<'a> MetadataRecord<'a> {
     }
 }
 
-/// An unsigned varint as an i16. Kafka refuses numbers above its range, and takes the low half of those below.
+/// An unsigned varint as an i16. Kafka refuses numbers above its range, and takes the low half of those
+/// below.
 fn read_small_number(input: &mut Readable<'_>, entity: &str) -> Result<i16, DecodeError> {
     let number =
         input.unsigned_varint().map_err(|_| DecodeError::new(format!("Error while reading {entity}")))?;

@@ -1,4 +1,5 @@
-//! The records of `__remote_log_metadata` as text. *Source*: `RemoteLogMetadataSerde.deserialize`, and the `toString` of what it returns.
+//! The records of `__remote_log_metadata` as text. *Source*: `RemoteLogMetadataSerde.deserialize`, and the
+//! `toString` of what it returns.
 
 use std::collections::BTreeMap;
 

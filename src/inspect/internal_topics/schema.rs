@@ -36,7 +36,8 @@ pub(super) struct Field {
 /// The value of a field in versions without it.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Default {
-    /// A number (1 is `true`); or for other types an empty value: no text, no bytes, no elements, the zero UUID.
+    /// A number (1 is `true`); or for other types an empty value: no text, no bytes, no elements, the zero
+    /// UUID.
     Number(i64),
     Null,
 }

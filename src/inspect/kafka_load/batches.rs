@@ -41,8 +41,8 @@ impl Batches {
         self.end = self.end.min(end);
     }
 
-    /// The batch at a position; `None` where Kafka stops without an error: at the end, and where fewer bytes are left than the
-    /// batch has.
+    /// The batch at a position; `None` where Kafka stops without an error: at the end, and where fewer bytes
+    /// are left than the batch has.
     pub(super) fn at(&mut self, position: u64) -> Step<Option<BatchPlace>> {
         if !BatchPlace::may_be_at(position, self.end) {
             return Ok(None);
@@ -55,7 +55,8 @@ impl Batches {
         })
     }
 
-    /// The header of a batch, nothing of which is checked. Kafka reads a whole header also where the batch is smaller.
+    /// The header of a batch, nothing of which is checked. Kafka reads a whole header also where the batch is
+    /// smaller.
     pub(super) fn header(&mut self, batch: &BatchPlace) -> Step<BatchHeader> {
         let bytes = self.reader.read(batch.position, V2_HEADER)?;
         if let Some(header) = BatchHeader::unchecked(bytes, batch.size) {
@@ -148,8 +149,8 @@ impl Batches {
         })
     }
 
-    /// The first batch, from a position, that has an offset at or above `target`, as far as Kafka's search finds it: it compares
-    /// base offsets, and the last offset of the batch before the first higher one.
+    /// The first batch, from a position, that has an offset at or above `target`, as far as Kafka's search
+    /// finds it: it compares base offsets, and the last offset of the batch before the first higher one.
     ///
     /// *Source*: `FileRecords.searchForOffsetFromPosition`.
     pub(super) fn search(&mut self, target: i64, position: u64) -> Step<Option<BatchPlace>> {
@@ -174,7 +175,8 @@ impl Batches {
         Ok((self.last_offset(&batch)? >= target).then_some(batch))
     }
 
-    /// The offset after the last batch from a position, and the position after it. `None` if there is no batch.
+    /// The offset after the last batch from a position, and the position after it. `None` if there is no
+    /// batch.
     pub(super) fn next_offset(&mut self, position: u64) -> Step<Option<(i64, u64)>> {
         let (mut position, mut last) = (position, None);
         while let Some(batch) = self.at(position)? {

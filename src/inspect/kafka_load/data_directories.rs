@@ -65,7 +65,8 @@ pub(super) fn of_two_clusters(folder: &Directory, others: &[PathBuf]) -> Option<
     })
 }
 
-/// `meta.properties` with the `directory.id` of another data directory of the broker, as after a copy of a disk: then it does not start.
+/// `meta.properties` with the `directory.id` of another data directory of the broker, as after a copy of a
+/// disk: then it does not start.
 ///
 /// *Source*: `MetaPropertiesEnsemble.verify`.
 pub(super) fn copied(folder: &Directory, others: &[&Path]) -> Option<PlannedDirectory> {

@@ -1,5 +1,6 @@
-//! The files of the directory as Kafka would change them. Nothing is changed: files that Kafka leaves as they are, or only renames
-//! or shortens, are references to those on the disk, and the bytes of the others are in memory.
+//! The files of the directory as Kafka would change them. Nothing is changed: files that Kafka leaves as they
+//! are, or only renames or shortens, are references to those on the disk, and the bytes of the others are in
+//! memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

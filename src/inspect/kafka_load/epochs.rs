@@ -93,7 +93,8 @@ fn thrown(kind: ExceptionKind, reason: impl Into<String>) -> Thrown {
     Thrown::kafka(kind, LEADER_EPOCH_CHECKPOINT, reason)
 }
 
-/// The lines of the file. It differs from [`LeaderEpochs::parse`] in what it returns for a wrong text: the exception of Kafka's.
+/// The lines of the file. It differs from [`LeaderEpochs::parse`] in what it returns for a wrong text: the
+/// exception of Kafka's.
 fn parse(text: &[u8]) -> Step<Vec<(i32, i64)>> {
     let storage = |reason: String| thrown(ExceptionKind::Storage, reason);
     let text = std::str::from_utf8(text).map_err(|error| storage(error.to_string()))?;

@@ -78,8 +78,8 @@ impl ExceptionKind {
         }
     }
 
-    /// Whether the broker takes the data directory offline and continues with the others. Any other exception ends the broker's
-    /// start.
+    /// Whether the broker takes the data directory offline and continues with the others. Any other exception
+    /// ends the broker's start.
     ///
     /// *Source*: `LogManager.loadLogs`.
     pub fn takes_directory_offline(self) -> bool {
@@ -127,8 +127,8 @@ impl fmt::Display for LoadFailure {
 pub(super) enum Thrown {
     /// An exception of Kafka's.
     Kafka(LoadFailure),
-    /// A batch of the segment with this base offset has an offset that is too far above it. Kafka splits the segment and starts
-    /// again.
+    /// A batch of the segment with this base offset has an offset that is too far above it. Kafka splits the
+    /// segment and starts again.
     Overflow(i64),
     /// An error of ours: the plan cannot be made.
     Error(Error),

@@ -5,8 +5,8 @@
 //!                        ^ the cursor: after `entries` slots   ^ the size of the file
 //! ```
 //!
-//! A file that exists is taken to consist of entries only: nothing tells them from zeros. Dropped entries stay in the file until it is
-//! shortened.
+//! A file that exists is taken to consist of entries only: nothing tells them from zeros. Dropped entries
+//! stay in the file until it is shortened.
 //!
 //! *Source*: `AbstractIndex`, `OffsetIndex`, `TimeIndex`.
 
@@ -95,7 +95,8 @@ impl<E: Entry<SIZE>, const SIZE: usize> Mapped<'_, E, SIZE> {
         }
     }
 
-    /// The largest slot with a value at or below the target, as Kafka searches it. `value`: the key, or the offset of a time entry.
+    /// The largest slot with a value at or below the target, as Kafka searches it. `value`: the key, or the
+    /// offset of a time entry.
     fn lower_bound(&self, target: i64, value: impl Fn(&E) -> i64) -> Option<u64> {
         let search = Search { entries: self.file.entries, warm_slots: Some(8192 / SIZE as u64) };
         let Ok(slot) =
@@ -194,7 +195,8 @@ impl Mapped<'_, OffsetPosition, 8> {
 }
 
 impl Mapped<'_, TimestampOffset, 12> {
-    /// Adds an entry if its timestamp is above that of the last one. `is_closing`: the entry may use the last slot.
+    /// Adds an entry if its timestamp is above that of the last one. `is_closing`: the entry may use the last
+    /// slot.
     pub(super) fn maybe_append(&mut self, entry: TimestampOffset, is_closing: bool) -> Step<()> {
         if !is_closing && !self.has_slot(false) {
             return Err(self.full());

@@ -30,18 +30,21 @@ use crate::types::Interrupt;
 /// How the partition is opened.
 #[derive(Debug, Clone)]
 pub struct LoadOptions<'a> {
-    /// Whether the broker was shut down cleanly; `None`: whether the data directory has the marker `.kafka_cleanshutdown`.
+    /// Whether the broker was shut down cleanly; `None`: whether the data directory has the marker
+    /// `.kafka_cleanshutdown`.
     pub clean: Option<bool>,
     /// `None`: from the data directory's checkpoint, 0 without one.
     pub recovery_point: Option<i64>,
     /// `None`: from the data directory's checkpoint, 0 without one.
     pub log_start_offset: Option<i64>,
-    /// The topic's settings. Those that it does not state ([`LogConfig::states`]), and all for `None`: those in the metadata of the
-    /// data directory, or Kafka's defaults; if neither states `index.interval.bytes`, the one that the existing offset indexes show:
-    /// after an unclean shutdown, what Kafka finds depends on it.
+    /// The topic's settings. Those that it does not state ([`LogConfig::states`]), and all for `None`: those
+    /// in the metadata of the data directory, or Kafka's defaults; if neither states
+    /// `index.interval.bytes`, the one that the existing offset indexes show: after an unclean shutdown,
+    /// what Kafka finds depends on it.
     pub config: Option<Cow<'a, LogConfig>>,
-    /// The largest batch that is read as a whole, bytes, as stored and decompressed. A larger one with a marker, or of v0 or v1 with its
-    /// offsets in its compressed records, is an [`Error::BatchTooLarge`].
+    /// The largest batch that is read as a whole, bytes, as stored and decompressed. A larger one with a
+    /// marker, or of v0 or v1 with its offsets in its compressed records, is an
+    /// [`Error::BatchTooLarge`].
     pub max_batch_bytes: usize,
     /// Called during long operations.
     pub interrupt: Interrupt,
@@ -62,8 +65,8 @@ impl Default for LoadOptions<'_> {
 
 /// What a broker does when it opens a partition directory.
 ///
-/// Producer ids do not expire in it, because that depends on the time of the start. The topic id that a broker writes to a missing
-/// `partition.metadata` is not part of it.
+/// Producer ids do not expire in it, because that depends on the time of the start. The topic id that a
+/// broker writes to a missing `partition.metadata` is not part of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 pub struct KafkaLoad {
@@ -138,13 +141,14 @@ pub struct LoadedFile {
     pub name: String,
     /// Bytes now; `None` if it does not exist.
     pub old_size: Option<u64>,
-    /// Bytes after the loading; `None` if it does not exist then. The active segment's indexes have their full size.
+    /// Bytes after the loading; `None` if it does not exist then. The active segment's indexes have their
+    /// full size.
     pub new_size: Option<u64>,
-    /// Bytes after a clean shutdown that follows without an append; `None` if the file does not exist then, or if the loading
-    /// fails.
+    /// Bytes after a clean shutdown that follows without an append; `None` if the file does not exist then,
+    /// or if the loading fails.
     pub closed_size: Option<u64>,
-    /// The CRC-32C of the bytes after that shutdown, or after a loading that fails, if they are not a part of a file of the
-    /// directory.
+    /// The CRC-32C of the bytes after that shutdown, or after a loading that fails, if they are not a part
+    /// of a file of the directory.
     pub crc32c: Option<u32>,
 }
 
@@ -152,8 +156,9 @@ impl KafkaLoad {
     /// Plans the loading of a partition directory, and changes nothing.
     ///
     /// # Errors
-    /// [`Error::Config`] if `clean` is `None` and the directory is not in a Kafka data directory, or for a wrong setting;
-    /// [`Error::BatchTooLarge`]; [`Error::LogNotFound`]; [`Error::Io`]; [`Error::LogChanged`]; [`Error::Interrupted`].
+    /// [`Error::Config`] if `clean` is `None` and the directory is not in a Kafka data directory, or for a
+    /// wrong setting; [`Error::BatchTooLarge`]; [`Error::LogNotFound`]; [`Error::Io`];
+    /// [`Error::LogChanged`]; [`Error::Interrupted`].
     pub fn plan(path: &Path, options: &LoadOptions<'_>) -> Result<Self> {
         let directory = Directory::open(path, "give the path of a partition directory")?;
         DataDirectory::refuse_itself(&directory)?;

@@ -1,8 +1,10 @@
-//! What a broker does when it opens a partition directory, as a plan: Kafka creates, cuts, renames and removes files then, and
-//! after an unclean shutdown it throws away everything after the first batch that is not valid.
+//! What a broker does when it opens a partition directory, as a plan: Kafka creates, cuts, renames and
+//! removes files then, and after an unclean shutdown it throws away everything after the first batch that is
+//! not valid.
 //!
-//! The plan is made by doing the same steps on a copy of the directory in memory (`disk`); only what changes is copied.
-//! So the sizes and the bytes of all files are known, and what a step of Kafka's does by accident is in the plan, too.
+//! The plan is made by doing the same steps on a copy of the directory in memory (`disk`); only what changes
+//! is copied. So the sizes and the bytes of all files are known, and what a step of Kafka's does by accident
+//! is in the plan, too.
 //!
 //! ```text
 //!   loader ─▶ recovery ─▶ segment ─▶ batches, index_file      the passes; one segment; Kafka's view of its bytes

@@ -1,6 +1,7 @@
 //! A segment as Kafka opens, recovers and cuts it.
 //!
-//! Its indexes are mapped at their first use, as in Kafka: whether that creates or resizes a file is part of the plan.
+//! Its indexes are mapped at their first use, as in Kafka: whether that creates or resizes a file is part of
+//! the plan.
 //!
 //! *Source*: `LogSegment`, `LazyIndex`, `TransactionIndex`.
 #![expect(
@@ -153,7 +154,8 @@ impl Segment {
         self.batches(disk)?.search(offset, position)
     }
 
-    /// The offset after the last batch, as far as the last entry of the offset index leads to it; and the position after that batch.
+    /// The offset after the last batch, as far as the last entry of the offset index leads to it; and the
+    /// position after that batch.
     ///
     /// *Source*: `LogSegment.readNextOffset`.
     pub(super) fn next_offset(&mut self, disk: &mut Disk) -> Step<(i64, u64)> {
@@ -163,8 +165,8 @@ impl Segment {
         Ok(self.batches(disk)?.next_offset(found.position)?.unwrap_or(none))
     }
 
-    /// Reads the whole segment, cuts it at the first batch that is not valid, and writes its indexes. Returns the number of bytes that
-    /// were cut.
+    /// Reads the whole segment, cuts it at the first batch that is not valid, and writes its indexes. Returns
+    /// the number of bytes that were cut.
     ///
     /// *Source*: `LogSegment.recover`.
     pub(super) fn recover(&mut self, run: &mut Run, producers: &mut Snapshots) -> Step<u64> {

@@ -53,7 +53,8 @@ impl Snapshots {
             .map_err(|malformed| contradiction(batches, batch, &malformed))
     }
 
-    /// Writes a snapshot, if the last one is older. Kafka writes over a file that exists, and does not shorten it.
+    /// Writes a snapshot, if the last one is older. Kafka writes over a file that exists, and does not
+    /// shorten it.
     pub(super) fn take(&mut self, run: &mut Run) -> Step<()> {
         if self.map_end <= self.last_snapshot {
             return Ok(());
@@ -242,7 +243,8 @@ fn contradiction(batches: &Batches, batch: &BatchPlace, malformed: &Malformed) -
 fn whole(disk: &Disk, name: &str) -> Step<Vec<u8>> {
     let mut bytes = disk.bytes(name)?.unwrap_or_default();
     let size = usize::try_from(disk.size(name).unwrap_or(0)).unwrap_or(usize::MAX);
-    // the bytes are without the zeros at the end. A file of zeros beyond any snapshot is not one: its checksum is wrong
+    // the bytes are without the zeros at the end. A file of zeros beyond any snapshot is not one: its
+    // checksum is wrong
     bytes.resize(size.min(bytes.len() + (1 << 20)), 0);
     Ok(bytes)
 }

@@ -1,6 +1,7 @@
 //! The split of a segment whose offsets do not fit into its indexes.
 //!
-//! *Source*: `LogLoader.retryOnOffsetOverflow`, `LocalLog.splitOverflowedSegment`, `replaceSegments`, `LogSegment.appendFromFile`.
+//! *Source*: `LogLoader.retryOnOffsetOverflow`, `LocalLog.splitOverflowedSegment`, `replaceSegments`,
+//! `LogSegment.appendFromFile`.
 
 use super::action::{ActionKind, ActionReason};
 use super::disk::Contents;

@@ -1,8 +1,9 @@
-//! What a broker does with the directories of a data directory when it starts: which partitions it keeps, and which it renames.
+//! What a broker does with the directories of a data directory when it starts: which partitions it keeps, and
+//! which it renames.
 //!
-//! Every directory with a partition's name is loaded, also those to be deleted and those that were set aside. Then a broker keeps a
-//! partition if the metadata of the cluster has a replica with its topic id and number on this broker. The name of the topic is not
-//! compared.
+//! Every directory with a partition's name is loaded, also those to be deleted and those that were set aside.
+//! Then a broker keeps a partition if the metadata of the cluster has a replica with its topic id and number
+//! on this broker. The name of the topic is not compared.
 //!
 //! *Source*: `LogManager.loadLogs`, `LogManager.recoverAbandonedFutureLogs`, `LogManager.isStrayReplica`.
 
@@ -38,7 +39,8 @@ pub enum Fate {
     SetAside,
     /// The broker does not start with it.
     Refused,
-    /// There is no directory, although the metadata has the partition here and it had records: an empty partition takes its place.
+    /// There is no directory, although the metadata has the partition here and it had records: an empty
+    /// partition takes its place.
     Missing,
     /// There is no directory, but nothing shows that there was one: the partition is created.
     Created,
@@ -243,7 +245,8 @@ enum Metadata {
 }
 
 impl Broker {
-    /// The broker of a data directory, with the metadata there or in one of the `others` that belong to the same broker.
+    /// The broker of a data directory, with the metadata there or in one of the `others` that belong to the
+    /// same broker.
     pub(in crate::inspect) fn of(
         folder: &Directory,
         others: &[PathBuf],
@@ -315,8 +318,8 @@ impl Broker {
         PlannedDirectory { name: loaded.name.clone(), fate, expected, found }
     }
 
-    /// A partition that was being moved into this data directory becomes the live one if the metadata has it here, which fails beside a live
-    /// one.
+    /// A partition that was being moved into this data directory becomes the live one if the metadata has it
+    /// here, which fails beside a live one.
     fn refuse_abandoned(&self, loaded: &[LoadedDirectory], planned: &mut [PlannedDirectory], place: usize) {
         let (Some(future), Metadata::Known(known), Some(node)) =
             (loaded.get(place), &self.metadata, self.node)
@@ -346,7 +349,8 @@ impl Broker {
 }
 
 impl Broker {
-    /// The partitions that the metadata has in this data directory, and that have no directory in it or in another one of the broker.
+    /// The partitions that the metadata has in this data directory, and that have no directory in it or in
+    /// another one of the broker.
     fn absent(
         &self,
         folder: &Directory,

@@ -14,11 +14,13 @@ use crate::fs::names::FileKind;
 pub enum LoadWarningKind {
     /// The last segment has bytes after its last whole batch. They stay, and the next append follows them.
     TornTail,
-    /// The last segment has bytes, but the log ends at its base offset: no batch was found from the last index entry on.
+    /// The last segment has bytes, but the log ends at its base offset: no batch was found from the last
+    /// index entry on.
     EndAtBase,
     /// Zeros at the end of an index are taken for entries.
     PaddedIndex,
-    /// A missing time index was created empty; only the active segment gets entries. Searches by time skip the segment.
+    /// A missing time index was created empty; only the active segment gets entries. Searches by time skip
+    /// the segment.
     EmptyTimeIndex,
 }
 
@@ -75,7 +77,8 @@ impl fmt::Display for LoadWarning {
     }
 }
 
-/// The warnings about one segment. `end`: for the last segment, the log end offset and the position after the last batch.
+/// The warnings about one segment. `end`: for the last segment, the log end offset and the position after the
+/// last batch.
 pub(super) fn find(run: &Run, segment: &Segment, end: Option<(i64, u64)>) -> Result<Vec<LoadWarning>> {
     let mut warnings = Vec::new();
     let log = segment.name(FileKind::Log);

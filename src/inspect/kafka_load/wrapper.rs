@@ -1,5 +1,5 @@
-//! The first offset of a compressed batch of an old format. Kafka decompresses the whole batch for it: one that it cannot decompress ends
-//! the loading, where a reader of this crate fails only at its records.
+//! The first offset of a compressed batch of an old format. Kafka decompresses the whole batch for it: one
+//! that it cannot decompress ends the loading, where a reader of this crate fails only at its records.
 //!
 //! *Source*: `AbstractLegacyRecordBatch.baseOffset`, `AbstractLegacyRecordBatch.DeepRecordsIterator`.
 
@@ -29,7 +29,8 @@ struct Inner {
     attributes: Attributes,
 }
 
-/// The first offset of a batch of magic below 2, with all its bytes: the offset of the batch if it is not compressed.
+/// The first offset of a batch of magic below 2, with all its bytes: the offset of the batch if it is not
+/// compressed.
 pub(super) fn first_offset(magic: i8, bytes: &[u8], max_batch_bytes: usize) -> Result<i64, Refusal> {
     let cut = || Refusal::Thrown(ExceptionKind::IllegalArgument, "it ends in its first message".to_owned());
     let offset = i64_at(bytes, 0).ok_or_else(cut)?;

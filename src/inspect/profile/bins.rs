@@ -25,20 +25,22 @@ const WIDTHS: [i64; 19] = [
     364 * 86_400_000,
 ];
 
-/// The maximum number of time bins that are not empty. With the largest width, all times until the year 3000 need fewer.
+/// The maximum number of time bins that are not empty. With the largest width, all times until the year 3000
+/// need fewer.
 const MAX_TIME_BINS: usize = 2048;
 
 /// The maximum number of offset bins.
 const MAX_OFFSET_BINS: i64 = 512;
 
-/// Records by their timestamps. Bins without a record do not exist, so a few records with a wrong time do not make the bins of
-/// the others wider.
+/// Records by their timestamps. Bins without a record do not exist, so a few records with a wrong time do not
+/// make the bins of the others wider.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeBins {
     width_index: usize,
     /// By the timestamp divided by the width.
     bins: BTreeMap<i64, (u64, u64)>,
-    /// The bin of the last record, which is usually that of the next one too: its key, and its sums that are not in `bins` yet.
+    /// The bin of the last record, which is usually that of the next one too: its key, and its sums that are
+    /// not in `bins` yet.
     current: Option<(i64, (u64, u64))>,
 }
 

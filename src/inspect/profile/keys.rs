@@ -7,7 +7,8 @@ use super::KeyEstimate;
 
 /// A `HyperLogLog` sketch with 2^14 registers: a standard error below 1 %, in 16 KiB.
 ///
-/// *Source*: Flajolet et al., `HyperLogLog`: the analysis of a near-optimal cardinality estimation algorithm, 2007.
+/// *Source*: Flajolet et al., `HyperLogLog`: the analysis of a near-optimal cardinality estimation algorithm,
+/// 2007.
 #[derive(Debug)]
 pub(super) struct KeySketch(Option<HllSketch>);
 

@@ -1,7 +1,7 @@
 //! A profile of a log: the numbers that `cordwood report` draws, from one scan of every record.
 //!
-//! *Memory*: bounded, whatever the size of the log: counts in bins, a sketch of the keys, and the largest gaps. Only the producers
-//! of transactions and the damaged ranges are kept one by one.
+//! *Memory*: bounded, whatever the size of the log: counts in bins, a sketch of the keys, and the largest
+//! gaps. Only the producers of transactions and the damaged ranges are kept one by one.
 
 mod bins;
 mod gaps;
@@ -20,14 +20,16 @@ use crate::log::{DamagedRange, Log, OnDamage, Scan, ScanOptions, ScanStep};
 use crate::record::{BatchHeader, Codec, RecordRef};
 use crate::segment::Segment;
 
-/// The profile of a log. Records are those at or above the log start offset; transaction markers are not among them.
+/// The profile of a log. Records are those at or above the log start offset; transaction markers are not
+/// among them.
 #[derive(Debug, Clone, Default)]
 pub struct Profile {
     /// Inclusive.
     pub log_start_offset: i64,
     /// Exclusive.
     pub log_end_offset: i64,
-    /// Batches, control batches included. Batches without a record, which compaction leaves, are not counted.
+    /// Batches, control batches included. Batches without a record, which compaction leaves, are not
+    /// counted.
     pub batches: u64,
     /// The bytes of the batches, as they are stored.
     pub bytes: u64,

@@ -10,8 +10,8 @@ use crate::writer::Quarantined;
 #[derive(Debug)]
 pub(super) struct Replacements {
     directory: Directory,
-    /// The marker of a clean close, if it is valid. It contains the sizes of the files, so it is written again at the end; until
-    /// then, after a crash, the next writer recovers the log.
+    /// The marker of a clean close, if it is valid. It contains the sizes of the files, so it is written
+    /// again at the end; until then, after a crash, the next writer recovers the log.
     clean_marker: Option<CleanMarker>,
     waiting: Vec<Replacement>,
 }
@@ -37,7 +37,8 @@ impl Replacements {
         Ok(Self { directory: directory.clone(), clean_marker, waiting: Vec::new() })
     }
 
-    /// Writes the new contents of a file that differs under a staged name, durably, and adds where its old bytes will be kept.
+    /// Writes the new contents of a file that differs under a staged name, durably, and adds where its old
+    /// bytes will be kept.
     pub(super) fn prepare(&mut self, file: &mut DerivedFile, contents: Option<&[u8]>) -> Result<()> {
         let directory = &self.directory;
         if file.state == FileState::Unchanged {
@@ -54,7 +55,8 @@ impl Replacements {
         Ok(())
     }
 
-    /// Keeps the old bytes of each file and puts the new one in its place. Each step is durable before the next.
+    /// Keeps the old bytes of each file and puts the new one in its place. Each step is durable before the
+    /// next.
     pub(super) fn apply(self) -> Result<()> {
         let Self { directory, clean_marker, waiting } = self;
         if waiting.is_empty() {

@@ -23,8 +23,8 @@ pub struct DerivedFiles {
     pub time_index: Vec<u8>,
     /// The bytes of the `.txnindex`; if there are none, Kafka creates no file.
     pub transaction_index: Vec<u8>,
-    /// Snapshots at offsets above the base offset, up to the base offset of the next segment; after the last segment, up to any
-    /// offset. `None` for an offset inside a batch, where there is no state.
+    /// Snapshots at offsets above the base offset, up to the base offset of the next segment; after the last
+    /// segment, up to any offset. `None` for an offset inside a batch, where there is no state.
     pub snapshots: Vec<(i64, Option<Vec<u8>>)>,
 }
 
@@ -57,11 +57,13 @@ pub(super) struct ReadSegment {
     pub(super) has_producers: bool,
 }
 
-/// Reads a segment: verifies every batch, and derives its files. Without `replay` the files have nothing of its producers.
+/// Reads a segment: verifies every batch, and derives its files. Without `replay` the files have nothing of
+/// its producers.
 ///
 /// # Errors
-/// [`Error::Corrupt`](crate::Error::Corrupt) at the first damage; [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for
-/// an offset that is too large for an index; `None` if `is_stopped` became true.
+/// [`Error::Corrupt`](crate::Error::Corrupt) at the first damage;
+/// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for an offset that is too large for an
+/// index; `None` if `is_stopped` became true.
 pub(super) fn read_segment(
     segment: &Segment,
     rule: EntryRule,

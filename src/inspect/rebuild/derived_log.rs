@@ -30,11 +30,12 @@ pub(crate) struct DerivedLog<'a> {
 impl DerivedLog<'_> {
     /// Calls `each` with the files of each segment, in the order of the log.
     ///
-    /// One thread reads each segment once. Several read the segments at the same time, and then the calling thread reads the
-    /// headers of those with producers again, in order.
+    /// One thread reads each segment once. Several read the segments at the same time, and then the calling
+    /// thread reads the headers of those with producers again, in order.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], [`Error::UnsupportedFormat`] at the first damage; the errors of `each`; [`Error::Io`].
+    /// [`Error::Corrupt`], [`Error::UnsupportedFormat`] at the first damage; the errors of `each`;
+    /// [`Error::Io`].
     pub(crate) fn for_each(mut self, mut each: impl FnMut(&DerivedFiles) -> Result<()>) -> Result<()> {
         let segments: Vec<_> = self.log.segments().iter().cloned().collect();
         let count = segments.partition_point(|segment| segment.base_offset() <= self.last_base_offset);
@@ -82,8 +83,8 @@ fn check_epoch(segment: &Segment, read: &ReadSegment, leader_epoch: &mut i32) ->
     Ok(())
 }
 
-/// Reads segments on several threads, the calling one among them. The result is in the order of the segments. The first error in
-/// that order is returned, so that it does not depend on the number of threads.
+/// Reads segments on several threads, the calling one among them. The result is in the order of the segments.
+/// The first error in that order is returned, so that it does not depend on the number of threads.
 fn read_together(segments: &[Arc<Segment>], rule: EntryRule, threads: usize) -> Result<Vec<ReadSegment>> {
     let next = AtomicUsize::new(0);
     let is_interrupted = AtomicBool::new(false);

@@ -29,7 +29,8 @@ pub(super) struct ExistingFiles<'a> {
     snapshots: Vec<i64>,
     /// The offset up to which there may be snapshots.
     end: i64,
-    /// Whether missing snapshots of no producer are not reported: a `LogWriter` writes none, and a broker needs none.
+    /// Whether missing snapshots of no producer are not reported: a `LogWriter` writes none, and a broker
+    /// needs none.
     has_no_snapshots: bool,
 }
 
@@ -70,15 +71,16 @@ impl<'a> ExistingFiles<'a> {
         self.selected.last().copied().unwrap_or(-1)
     }
 
-    /// Whether a file is compared: whether it belongs to a selected segment. A snapshot belongs to the segment with its offset.
+    /// Whether a file is compared: whether it belongs to a selected segment. A snapshot belongs to the
+    /// segment with its offset.
     fn is_selected(&self, name: SegmentFileName) -> bool {
         let at = self.bases.partition_point(|base| *base <= name.base_offset);
         let owner = self.bases.get(at.saturating_sub(1));
         owner.is_some_and(|owner| self.selected.contains(owner))
     }
 
-    /// The offsets of the snapshots that are derived, ascending: a broker's, at the start of each segment but the first and at the end of the
-    /// log, and those of the snapshots in the directory.
+    /// The offsets of the snapshots that are derived, ascending: a broker's, at the start of each segment but
+    /// the first and at the end of the log, and those of the snapshots in the directory.
     pub(super) fn snapshot_offsets(&self) -> Result<Vec<i64>> {
         let end = self.log.segments().last().map_or(Ok(0), |last| last.end_offset())?;
         let offsets: BTreeSet<_> = self.bases.iter().chain(&self.snapshots).copied().chain([end]).collect();
@@ -95,8 +97,8 @@ impl<'a> ExistingFiles<'a> {
         Ok(snapshot.map_or_else(ProducerStates::default, |snapshot| ProducerStates::from_snapshot(&snapshot)))
     }
 
-    /// The snapshots that are removed because nothing can be in their place: the snapshots below the first segment and above the end of the log,
-    /// and a damaged one at the base offset of the first segment.
+    /// The snapshots that are removed because nothing can be in their place: the snapshots below the first
+    /// segment and above the end of the log, and a damaged one at the base offset of the first segment.
     pub(super) fn unusable_snapshots(&self) -> Result<Vec<DerivedFile>> {
         let mut found = Vec::new();
         let first = self.first_base_offset();
@@ -111,8 +113,8 @@ impl<'a> ExistingFiles<'a> {
         Ok(found)
     }
 
-    /// The file, compared with the contents that the `.log` gives; `None` if it is not reported. Contents of `None`: there can be no
-    /// such file.
+    /// The file, compared with the contents that the `.log` gives; `None` if it is not reported. Contents of
+    /// `None`: there can be no such file.
     pub(super) fn compare(
         &self,
         name: SegmentFileName,
@@ -209,8 +211,8 @@ impl<'a> ExistingFiles<'a> {
     }
 }
 
-/// The first producer with an open transaction that a snapshot lacks, of those that the log gives. One without an open transaction
-/// may be missing: a broker forgets it when it was idle.
+/// The first producer with an open transaction that a snapshot lacks, of those that the log gives. One
+/// without an open transaction may be missing: a broker forgets it when it was idle.
 ///
 /// *Source*: `ProducerStateManager.isProducerExpired`.
 pub(crate) fn lost_transaction<'a>(
@@ -223,8 +225,9 @@ pub(crate) fn lost_transaction<'a>(
         .min_by_key(|entry| entry.open_transaction)
 }
 
-/// The log end offset, above which there can be no snapshot. If `highest`, the highest one, is above the end that the log had when it
-/// was opened, the present end counts: a broker may have appended records and rolled a segment since.
+/// The log end offset, above which there can be no snapshot. If `highest`, the highest one, is above the end
+/// that the log had when it was opened, the present end counts: a broker may have appended records and rolled
+/// a segment since.
 pub(crate) fn end_of_snapshots(log: &Log, highest: Option<i64>) -> Result<i64> {
     let end = log.log_end_offset()?;
     if highest.is_none_or(|highest| highest <= end) { Ok(end) } else { log.refresh()?.log_end_offset() }

@@ -1,15 +1,16 @@
 //! `index.interval.bytes`, from existing offset indexes.
 //!
-//! An entry is due for a batch if more than the interval lies between the start of the last batch with an entry and its own. So an
-//! index shows between which values the interval is:
+//! An entry is due for a batch if more than the interval lies between the start of the last batch with an
+//! entry and its own. So an index shows between which values the interval is:
 //!
 //! ```text
 //!   batches   0      300      700     1100     1500          starts
 //!   entries   (none)                   1100                   the interval is below 1100, and 700 or more
 //! ```
 //!
-//! The ranges of several indexes are intersected. An index that was not filled by one interval has an empty range, or one that does not
-//! overlap with the others: an entry is wrong, the file was cut, or another setting applied. It is left out.
+//! The ranges of several indexes are intersected. An index that was not filled by one interval has an empty
+//! range, or one that does not overlap with the others: an entry is wrong, the file was cut, or another
+//! setting applied. It is left out.
 
 use std::ops::Range;
 
@@ -22,8 +23,9 @@ use crate::segment::{SCAN_READ, Segment, Step};
 /// The size of the segments whose headers are read, from the last one backwards, bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The interval; `None` if no index with two or more entries shows it. Of several possible values it is Kafka's default, or the one that is divisible by the
-/// largest power of two, because settings are mostly round.
+/// The interval; `None` if no index with two or more entries shows it. Of several possible values it is
+/// Kafka's default, or the one that is divisible by the largest power of two, because settings are mostly
+/// round.
 ///
 /// Newer segments are read first, because the setting may have changed.
 pub(super) fn infer(log: &Log) -> Result<Option<u64>> {
@@ -55,8 +57,8 @@ pub(super) fn infer(log: &Log) -> Result<Option<u64>> {
     Ok(Some(roundest(&possible)))
 }
 
-/// The number of entries of a segment's offset index, and the intervals that would fill it as it is; `None` for one without entries,
-/// and for one that no interval fills.
+/// The number of entries of a segment's offset index, and the intervals that would fill it as it is; `None`
+/// for one without entries, and for one that no interval fills.
 fn range_of(segment: &Segment) -> Result<Option<(usize, Range<u64>)>> {
     let Some(index) = segment.or_warn(segment.offset_index()) else { return Ok(None) };
     // an index with more entries than batches could fill the memory
@@ -89,7 +91,8 @@ fn range_of(segment: &Segment) -> Result<Option<(usize, Range<u64>)>> {
     Ok((entries.next().is_none() && !range.is_empty()).then_some((count, range)))
 }
 
-/// A value of the range, which is not empty: Kafka's default, or the one that is divisible by the largest power of two.
+/// A value of the range, which is not empty: Kafka's default, or the one that is divisible by the largest
+/// power of two.
 fn roundest(range: &Range<u64>) -> u64 {
     let default = u64::from(LogConfig::default().index_interval_bytes);
     if range.contains(&default) {

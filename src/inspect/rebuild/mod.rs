@@ -1,7 +1,8 @@
-//! The files that are derived from the `.log` files of a partition: `.index`, `.timeindex`, `.txnindex` and `.snapshot`.
+//! The files that are derived from the `.log` files of a partition: `.index`, `.timeindex`, `.txnindex` and
+//! `.snapshot`.
 //!
-//! They are computed from the batches alone and have the bytes that Kafka's recovery writes. Kafka: `LogSegment.recover`,
-//! `ProducerStateManager`.
+//! They are computed from the batches alone and have the bytes that Kafka's recovery writes. Kafka:
+//! `LogSegment.recover`, `ProducerStateManager`.
 //!
 //! ```text
 //!   interval    index.interval.bytes, from the existing offset indexes
@@ -43,9 +44,9 @@ use crate::types::{Interrupt, OnWarning};
 /// How the derived files of a partition are rebuilt.
 #[derive(Debug, Clone)]
 pub struct RebuildOptions {
-    /// The settings, of which `index.interval.bytes` and `segment.index.bytes` are used. Those that it does not state
-    /// ([`LogConfig::states`]), and all for `None`: the topic's in the metadata of the data directory; otherwise the interval that
-    /// the existing offset indexes show, and Kafka's defaults.
+    /// The settings, of which `index.interval.bytes` and `segment.index.bytes` are used. Those that it does
+    /// not state ([`LogConfig::states`]), and all for `None`: the topic's in the metadata of the data
+    /// directory; otherwise the interval that the existing offset indexes show, and Kafka's defaults.
     pub config: Option<LogConfig>,
     /// Whether files are only compared, and nothing is changed.
     pub dry_run: bool,
@@ -75,24 +76,27 @@ impl Default for RebuildOptions {
     }
 }
 
-/// Compares the derived files of a partition with those that its `.log` files give, and replaces those that differ, unless it is a
-/// dry run.
+/// Compares the derived files of a partition with those that its `.log` files give, and replaces those that
+/// differ, unless it is a dry run.
 ///
-/// All segments are read before the first file is replaced. The old bytes are kept in `quarantine/`. Each file is replaced as a
-/// whole: a crash at any point leaves the old or the new one, and the call can be repeated. The `.log` files are not changed.
+/// All segments are read before the first file is replaced. The old bytes are kept in `quarantine/`. Each
+/// file is replaced as a whole: a crash at any point leaves the old or the new one, and the call can be
+/// repeated. The `.log` files are not changed.
 ///
-/// The state of producers before the first segment is taken from the snapshot with its base offset, if there is a valid one,
-/// because the records before it are gone. That snapshot is not rebuilt, nor are leader epochs.
+/// The state of producers before the first segment is taken from the snapshot with its base offset, if there
+/// is a valid one, because the records before it are gone. That snapshot is not rebuilt, nor are leader
+/// epochs.
 ///
-/// *Cost*: reads every batch up to the last of `segments`, because a transaction may begin in an earlier segment.
+/// *Cost*: reads every batch up to the last of `segments`, because a transaction may begin in an earlier
+/// segment.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if a `.log` is damaged, or if transactions in it contradict each other; nothing is
 /// changed then. Bytes after the last whole batch of the last segment are not damage.
 /// [`Error::UnsupportedFormat`] for a segment that recovery would split, and after an interrupted
 /// compaction. [`Error::Locked`] if a writer or a broker holds a lock, unless it is a dry run.
-/// [`Error::BatchTooLarge`] for a batch of v0 or v1 above the limit, whose offsets are in its compressed records.
-/// [`Error::LogNotFound`], [`Error::Config`], [`Error::Io`].
+/// [`Error::BatchTooLarge`] for a batch of v0 or v1 above the limit, whose offsets are in its compressed
+/// records. [`Error::LogNotFound`], [`Error::Config`], [`Error::Io`].
 ///
 /// *Source*: `LogSegment.recover`.
 pub fn rebuild(path: impl AsRef<Path>, options: &RebuildOptions) -> Result<RebuildReport> {
@@ -168,8 +172,8 @@ fn compare(
     })
 }
 
-/// The rule for index entries, and where its interval is from: the settings that were given, the topic's settings, or the existing offset
-/// indexes.
+/// The rule for index entries, and where its interval is from: the settings that were given, the topic's
+/// settings, or the existing offset indexes.
 ///
 /// # Errors
 /// [`Error::Config`] for a wrong setting; as [`Log::open`].
@@ -194,8 +198,9 @@ pub(crate) fn shown_interval(log: &Log) -> Result<(u64, IntervalSource)> {
     Ok(inferred.unwrap_or((LogConfig::default().index_interval_bytes.into(), IntervalSource::Default)))
 }
 
-/// The settings that were given, with the topic's settings of index files where they state none; and where `index.interval.bytes` is
-/// from, `None` if neither has it. A value of the topic that Kafka refuses does not count.
+/// The settings that were given, with the topic's settings of index files where they state none; and where
+/// `index.interval.bytes` is from, `None` if neither has it. A value of the topic that Kafka refuses does not
+/// count.
 ///
 /// # Errors
 /// [`Error::Config`] for a wrong setting that was given.

@@ -30,7 +30,8 @@ pub(crate) struct ProducerReplay {
 }
 
 impl ProducerReplay {
-    /// `states`: the producers before the first batch. `snapshot_offsets`: the offsets above that at which snapshots are taken, ascending.
+    /// `states`: the producers before the first batch. `snapshot_offsets`: the offsets above that at which
+    /// snapshots are taken, ascending.
     pub(crate) fn new(states: ProducerStates, snapshot_offsets: Vec<i64>) -> Self {
         Self { states, wanted: snapshot_offsets.into(), ..Self::default() }
     }

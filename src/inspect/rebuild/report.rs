@@ -71,8 +71,8 @@ pub struct DerivedFile {
     pub old_size: Option<u64>,
     /// Its size after the rebuild, bytes; `None` if the file is removed.
     pub new_size: Option<u64>,
-    /// The position of the first byte that differs, or the size of the shorter one if the other continues it; `None` if nothing
-    /// differs or one of the two does not exist.
+    /// The position of the first byte that differs, or the size of the shorter one if the other continues
+    /// it; `None` if nothing differs or one of the two does not exist.
     pub first_difference: Option<u64>,
     /// The copy of the old bytes; `None` in a dry run, and if all of them are zero.
     #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
@@ -92,17 +92,19 @@ pub enum FileState {
     Untrimmed,
     /// It is valid by itself, and its contents are others.
     Differs,
-    /// A valid snapshot without some of the producers, which have no open transaction: a broker forgets producers that were idle
-    /// for `producer.id.expiration.ms`.
+    /// A valid snapshot without some of the producers, which have no open transaction: a broker forgets
+    /// producers that were idle for `producer.id.expiration.ms`.
     Expired,
     /// It is not valid by itself: its size, its checksum or its entries.
     Damaged,
-    /// A snapshot at an offset inside a batch, below the first segment, or above the end of the log. It is removed.
+    /// A snapshot at an offset inside a batch, below the first segment, or above the end of the log. It is
+    /// removed.
     Stray,
 }
 
 impl FileState {
-    /// A stable name for programs: `unchanged`, `missing`, `untrimmed`, `differs`, `expired`, `damaged`, `stray`.
+    /// A stable name for programs: `unchanged`, `missing`, `untrimmed`, `differs`, `expired`, `damaged`,
+    /// `stray`.
     pub fn code(self) -> &'static str {
         match self {
             Self::Unchanged => "unchanged",

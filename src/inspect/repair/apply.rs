@@ -13,8 +13,9 @@
 //!   leftovers removed, checkpoints lowered
 //! ```
 //!
-//! No journal is needed. The plan is a function of the files, and each step leads to files with the same target: the plan after a
-//! crash has the steps that are left. If a broker has changed the log in between, the plan is made for what it left.
+//! No journal is needed. The plan is a function of the files, and each step leads to files with the same
+//! target: the plan after a crash has the steps that are left. If a broker has changed the log in between,
+//! the plan is made for what it left.
 
 use super::RepairOptions;
 use super::derived::NewSegment;

@@ -9,7 +9,8 @@ use crate::segment::{Batch, LogFile};
 /// Bytes that are copied at a time.
 const CHUNK: usize = 1 << 20;
 
-/// Ranges of the present `.log`, in the order in which they are in the new one. Each begins and ends between two batches.
+/// Ranges of the present `.log`, in the order in which they are in the new one. Each begins and ends between
+/// two batches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Contents {
     parts: Vec<Part>,
@@ -71,7 +72,8 @@ impl Contents {
         self.parts.iter().map(|part| part.end - part.start).sum()
     }
 
-    /// Calls a function with each batch, by its position in the new file, and its position in the present one.
+    /// Calls a function with each batch, by its position in the new file, and its position in the present
+    /// one.
     ///
     /// # Errors
     /// [`Error::LogChanged`] if there is no batch where one was before.
@@ -83,7 +85,8 @@ impl Contents {
         self.for_each_batch_with_bytes(log, |_| false, |batch, at, _| visit(batch, at))
     }
 
-    /// As [`Contents::for_each_batch`], also with the bytes of those batches of which they are wanted, or none.
+    /// As [`Contents::for_each_batch`], also with the bytes of those batches of which they are wanted, or
+    /// none.
     pub(super) fn for_each_batch_with_bytes(
         &self,
         log: &mut LogFile,
@@ -136,8 +139,8 @@ impl Contents {
         Ok(())
     }
 
-    /// Stages them as the new `.log`, with the modification time of the present one: Kafka takes it for the time of records without
-    /// timestamps.
+    /// Stages them as the new `.log`, with the modification time of the present one: Kafka takes it for the
+    /// time of records without timestamps.
     pub(super) fn stage(&self, directory: &Directory, name: &str) -> Result<Staged> {
         let source = directory.open_file(name)?;
         directory.stage_with(name, STAGED, |file| {

@@ -7,12 +7,14 @@
 //!
 //! A field is corrected only if its value is determined:
 //!
-//! - length and magic by the checksum, which matches the bytes up to the next batch, and no other number of them;
-//! - the base offset by the neighbours, if the batch has exactly as many offsets as are missing between them, and one bit differs;
+//! - length and magic by the checksum, which matches the bytes up to the next batch, and no other number of
+//!   them;
+//! - the base offset by the neighbours, if the batch has exactly as many offsets as are missing between them,
+//!   and one bit differs;
 //! - the leader epoch by the neighbours, if both have the same, and one bit differs.
 //!
-//! A batch with another base offset than expected is not always one with a wrong base offset: a disk may have written it to a wrong
-//! place. [`super::places`] has those.
+//! A batch with another base offset than expected is not always one with a wrong base offset: a disk may have
+//! written it to a wrong place. [`super::places`] has those.
 
 use super::survey::Damaged;
 use crate::error::Malformed;
@@ -61,7 +63,8 @@ impl Neighbours {
         header.base_offset == self.expected && Some(header.last_offset + 1) == self.next_offset
     }
 
-    /// Whether a batch fits with one bit of its base offset (or last offset, which the old formats store) changed.
+    /// Whether a batch fits with one bit of its base offset (or last offset, which the old formats store)
+    /// changed.
     pub(super) fn may_have(&self, batch: &WholeBatch) -> bool {
         let Some(header) = &batch.header else { return true };
         let to_base = if header.magic == 2 { 0 } else { batch.span - 1 };
@@ -78,8 +81,8 @@ impl Neighbours {
     }
 }
 
-/// The correction of a damaged range that is one batch, whose base offset is left as it is; `None` if the range is not one batch, or
-/// if a field is not determined.
+/// The correction of a damaged range that is one batch, whose base offset is left as it is; `None` if the
+/// range is not one batch, or if a field is not determined.
 ///
 /// # Errors
 /// [`Malformed`] for a batch above `max_batch_bytes` whose offsets are in its compressed records.
@@ -135,8 +138,8 @@ fn mended(magic: u8, bytes: &[u8], neighbours: &Neighbours) -> Option<(Vec<u8>, 
     Some((whole, evidence))
 }
 
-/// The correction of a batch that is wrong only in its base offset, and has exactly the missing offsets. The stored value
-/// must differ from the right one in one bit: any other batch is a whole one of another place.
+/// The correction of a batch that is wrong only in its base offset, and has exactly the missing offsets. The
+/// stored value must differ from the right one in one bit: any other batch is a whole one of another place.
 pub(super) fn renumbered(
     bytes: &[u8],
     neighbours: &Neighbours,
@@ -213,10 +216,12 @@ impl Sequences {
     }
 }
 
-/// The whole batches of a range: it is divided by their lengths, also by the lengths of batches whose checksum does not match. Bytes that are
-/// no header are skipped if whole batches follow up to the end of the range: a batch inside a value does not end there.
+/// The whole batches of a range: it is divided by their lengths, also by the lengths of batches whose
+/// checksum does not match. Bytes that are no header are skipped if whole batches follow up to the end of the
+/// range: a batch inside a value does not end there.
 ///
-/// `is_log_end`: no batch follows the range. The rest of a torn batch there is its payload, in which no batch is looked for.
+/// `is_log_end`: no batch follows the range. The rest of a torn batch there is its payload, in which no batch
+/// is looked for.
 ///
 /// # Errors
 /// The position in the range of a batch above `max_batch_bytes` whose offsets are in its compressed records.
@@ -257,8 +262,8 @@ pub(super) fn batches_in(
     Ok(found)
 }
 
-/// The first position after `from` at which whole batches begin that lead to the end of the bytes. `work_left`: the number of bytes
-/// whose checksums may be computed.
+/// The first position after `from` at which whole batches begin that lead to the end of the bytes.
+/// `work_left`: the number of bytes whose checksums may be computed.
 fn next_leading_to_end(bytes: &[u8], from: usize, work_left: &mut usize) -> Option<usize> {
     let mut at = from + 1;
     while bytes.len().saturating_sub(at) >= V2_HEADER {
@@ -286,8 +291,9 @@ fn resolved(bytes: &[u8], max_batch_bytes: usize) -> Result<Option<BatchHeader>,
     }
 }
 
-/// The header at the start of some bytes, with the offsets and the leader epoch set to 0: no checksum covers them. One that needs its
-/// checksum to be acceptable is not compared with it. `available`: the largest size that it may have.
+/// The header at the start of some bytes, with the offsets and the leader epoch set to 0: no checksum covers
+/// them. One that needs its checksum to be acceptable is not compared with it. `available`: the largest size
+/// that it may have.
 fn possible_at_start(bytes: &[u8], available: u64) -> Option<BatchHeader> {
     let mut start = bytes.get(..V2_HEADER).unwrap_or(bytes).to_vec();
     write(&mut start, 0, &0_i64.to_be_bytes());

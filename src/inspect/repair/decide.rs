@@ -67,7 +67,8 @@ fn refuse_other_damage(surveys: &[Survey], durable: Option<i64>) -> Result<()> {
         for piece in &survey.pieces {
             let Piece::Damaged(damaged) = piece else { continue };
             let is_synced = durable.is_some_and(|durable| damaged.start_offset < durable);
-            // nothing that was acknowledged as durable is after the synced offset, so no search is needed there
+            // nothing that was acknowledged as durable is after the synced offset, so no search is needed
+            // there
             let is_known = damaged.is_searched || durable.is_some();
             let is_torn = survey.segment.is_last()
                 && damaged.end_offset.is_none()
@@ -82,7 +83,8 @@ fn refuse_other_damage(surveys: &[Survey], durable: Option<i64>) -> Result<()> {
     Ok(())
 }
 
-/// The error for a log that ends below the offset up to which it was synced, without damage: acknowledged records are missing.
+/// The error for a log that ends below the offset up to which it was synced, without damage: acknowledged
+/// records are missing.
 fn refuse_missing_end(surveys: &[Survey], durable: Option<i64>) -> Result<()> {
     let Some(last) = surveys.last() else { return Ok(()) };
     let end = last.end_offset();
@@ -139,10 +141,12 @@ fn not_torn(survey: &Survey, damaged: &Damaged, is_synced: bool) -> Error {
     )
 }
 
-/// Cuts the first damage and everything after it. Damage below the log start offset is taken out only: no reader sees its records.
+/// Cuts the first damage and everything after it. Damage below the log start offset is taken out only: no
+/// reader sees its records.
 ///
 /// # Errors
-/// [`Error::Corrupt`] if the log would end below its start: every record would be lost, and deleted ones would appear again.
+/// [`Error::Corrupt`] if the log would end below its start: every record would be lost, and deleted ones
+/// would appear again.
 fn cut_at_first_damage(surveys: Vec<Survey>, log_start_offset: i64) -> Result<Vec<Target>> {
     let end_offset = surveys.last().map_or(0, Survey::end_offset);
     let mut targets = Vec::with_capacity(surveys.len());

@@ -62,8 +62,8 @@ impl NewSegment<'_> {
         Ok(builder.finish()?.indexes.files().map(|(kind, bytes)| (kind, bytes.to_vec())).to_vec())
     }
 
-    /// Reads the batches, and compares the index files with them. `names`: the present names of the index files; `durable`: the
-    /// durable offset of a `LogWriter`.
+    /// Reads the batches, and compares the index files with them. `names`: the present names of the index
+    /// files; `durable`: the durable offset of a `LogWriter`.
     pub(super) fn derive(
         &self,
         names: &IndexNames,
@@ -72,7 +72,8 @@ impl NewSegment<'_> {
     ) -> Result<Derived> {
         let mut derived = Derived::default();
         let mut check = IndexCheck::new(self.base_offset);
-        // a broker gives the indexes of the last segment their full size, and cuts them when it rolls or closes the log
+        // a broker gives the indexes of the last segment their full size, and cuts them when it rolls or
+        // closes the log
         let preallocated = self.is_last.then_some(self.rule.max_index_size);
         for (kind, name) in names {
             if let Some(name) = name {

@@ -34,7 +34,8 @@ pub(super) fn epochs_of<'a>(segments: impl Iterator<Item = &'a Derived>) -> Vec<
     runs
 }
 
-/// The history that `leader-epoch-checkpoint` should have, of a log with these segments' offsets; `None` if the present file agrees with the batches.
+/// The history that `leader-epoch-checkpoint` should have, of a log with these segments' offsets; `None` if
+/// the present file agrees with the batches.
 pub(super) fn new_epochs(
     directory: &Directory,
     of_batches: &[EpochRun],
@@ -58,7 +59,8 @@ pub(super) fn new_epochs(
     let is_above = known.truncate_from_end(offsets.end.saturating_add(1));
     let is_below = known.entries().first().is_some_and(|(_, start)| *start < offsets.start)
         && known.truncate_from_start(offsets.start);
-    // epochs and offsets ascend on both sides: what the first and the last batch of a run agree with, those between do, too
+    // epochs and offsets ascend on both sides: what the first and the last batch of a run agree with, those
+    // between do, too
     for (epoch, offset) in of_batches.iter().flat_map(|run| [(run.epoch, run.first), (run.epoch, run.last)]) {
         // none below the log start offset
         let entry = known.entries().iter().rev().find(|(_, start)| *start <= offset);

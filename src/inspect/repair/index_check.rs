@@ -42,8 +42,8 @@ impl IndexCheck {
         Self { base_offset, largest: -1, offsets: None, times: None }
     }
 
-    /// Reads an index file. `log_size`: the size of the `.log`. `preallocated`: `segment.index.bytes`, if the index may have this size,
-    /// with zeros behind its entries.
+    /// Reads an index file. `log_size`: the size of the `.log`. `preallocated`: `segment.index.bytes`, if the
+    /// index may have this size, with zeros behind its entries.
     pub(super) fn read(
         &mut self,
         directory: &Directory,
@@ -93,8 +93,8 @@ impl IndexCheck {
         }
     }
 
-    /// Whether every entry has a batch. `is_new_empty`: whether a new index has no entry; `is_last`: whether the segment is the last
-    /// one. In the others the last time entry has the largest timestamp.
+    /// Whether every entry has a batch. `is_new_empty`: whether a new index has no entry; `is_last`: whether
+    /// the segment is the last one. In the others the last time entry has the largest timestamp.
     pub(super) fn matches(&self, kind: FileKind, is_new_empty: bool, is_last: bool) -> bool {
         match kind {
             FileKind::OffsetIndex => {
@@ -108,8 +108,8 @@ impl IndexCheck {
     }
 }
 
-/// The bytes of the entries of a preallocated index, which are within the first `most` bytes; `None` if other bytes than zeros are
-/// behind these.
+/// The bytes of the entries of a preallocated index, which are within the first `most` bytes; `None` if other
+/// bytes than zeros are behind these.
 fn entries_before_zeros(directory: &Directory, name: &str, most: u64, slot: u64) -> Result<Option<Vec<u8>>> {
     let file = FileBytes::new(directory.open_file(name)?, None, false)?;
     if !is_zero_from(&file, most)? {

@@ -1,5 +1,5 @@
-//! Files that do not belong to the log: what an interrupted compaction, split or deletion left, and indexes without a `.log`. Files of
-//! others, with whose names a broker cannot load the partition, are only reported.
+//! Files that do not belong to the log: what an interrupted compaction, split or deletion left, and indexes
+//! without a `.log`. Files of others, with whose names a broker cannot load the partition, are only reported.
 
 use std::collections::BTreeSet;
 
@@ -57,8 +57,8 @@ impl Leftovers {
 /// Finds the leftovers of a directory. `bases`: the base offsets of the segments that are read.
 ///
 /// # Errors
-/// [`Error::Corrupt`](crate::Error::Corrupt) if a committed replacement contradicts the segments that it would replace, with the
-/// policy `torn_tail`; the other policies keep these segments.
+/// [`Error::Corrupt`](crate::Error::Corrupt) if a committed replacement contradicts the segments that it
+/// would replace, with the policy `torn_tail`; the other policies keep these segments.
 pub(super) fn find(directory: &Directory, log: &Log, policy: RepairPolicy) -> Result<Leftovers> {
     let mut found = Leftovers { replacement: log.replacement()?, ..Leftovers::default() };
     let mut rejected = BTreeSet::new();

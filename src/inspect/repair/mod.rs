@@ -7,12 +7,13 @@
 //!   damage       each .log    files
 //! ```
 //!
-//! What is damage is decided by the walk that readers use ([`crate::segment`]): after a repair, a reader finds none. Bytes that are
-//! taken out are kept in `quarantine/`, in the partition directory.
+//! What is damage is decided by the walk that readers use ([`crate::segment`]): after a repair, a reader
+//! finds none. Bytes that are taken out are kept in `quarantine/`, in the partition directory.
 //!
-//! Files derived from the `.log` follow it. The transaction indexes and producer snapshots that a change of the log affects become
-//! those that [`rebuild`](crate::inspect::rebuild) derives from the repaired log. Without a change, a snapshot is replaced only if it is damaged, and
-//! a transaction index only if it is damaged or its entries contradict the ABORT markers.
+//! Files derived from the `.log` follow it. The transaction indexes and producer snapshots that a change of
+//! the log affects become those that [`rebuild`](crate::inspect::rebuild) derives from the repaired log.
+//! Without a change, a snapshot is replaced only if it is damaged, and a transaction index only if it is
+//! damaged or its entries contradict the ABORT markers.
 
 mod apply;
 mod contents;
@@ -45,8 +46,9 @@ use crate::types::Interrupt;
 pub struct RepairOptions {
     /// What is mended.
     pub policy: RepairPolicy,
-    /// The settings of the topic, of which `index.interval.bytes` and `segment.index.bytes` determine the entries of rebuilt indexes.
-    /// `None`: the interval that the existing offset indexes show, and Kafka's defaults.
+    /// The settings of the topic, of which `index.interval.bytes` and `segment.index.bytes` determine the
+    /// entries of rebuilt indexes. `None`: the interval that the existing offset indexes show, and
+    /// Kafka's defaults.
     pub config: Option<LogConfig>,
     /// The largest batch, bytes, as stored and decompressed. See
     /// [`LogOptions::max_batch_bytes`](crate::log::LogOptions::max_batch_bytes).
@@ -71,11 +73,11 @@ const ADVICE: &str = "give the path of a partition directory, such as data/order
 /// What a repair of a partition directory would change. Changes nothing.
 ///
 /// # Errors
-/// [`Error::Corrupt`](crate::Error::Corrupt) for damage that the policy does not mend; the error names the policies that do.
-/// [`Error::Locked`](crate::Error::Locked) if a broker or a writer has the partition open.
-/// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for batches that this version cannot read, and
-/// [`Error::BatchTooLarge`](crate::Error::BatchTooLarge) for those above the limit that have to be decompressed: they are not damage.
-/// [`Error::Io`](crate::Error::Io).
+/// [`Error::Corrupt`](crate::Error::Corrupt) for damage that the policy does not mend; the error names the
+/// policies that do. [`Error::Locked`](crate::Error::Locked) if a broker or a writer has the partition open.
+/// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for batches that this version cannot read,
+/// and [`Error::BatchTooLarge`](crate::Error::BatchTooLarge) for those above the limit that have to be
+/// decompressed: they are not damage. [`Error::Io`](crate::Error::Io).
 pub fn plan_repair(path: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairPlan> {
     plan_repair_in(&Directory::open(path.as_ref(), ADVICE)?, options)
 }
@@ -90,15 +92,15 @@ pub fn plan_repair_in(directory: &Directory, options: &RepairOptions) -> Result<
     plan::plan(directory, options, false).map(|plan| plan.report)
 }
 
-/// Repairs a partition directory, under the locks of its writer, and returns what was changed. If there is nothing to repair,
-/// nothing is changed.
+/// Repairs a partition directory, under the locks of its writer, and returns what was changed. If there is
+/// nothing to repair, nothing is changed.
 ///
-/// After a crash at any point it can be called again, with the same result. Readers meanwhile find a valid log, with or without the
-/// damage.
+/// After a crash at any point it can be called again, with the same result. Readers meanwhile find a valid
+/// log, with or without the damage.
 ///
-/// If batches are taken out, transaction indexes and producer snapshots are rebuilt from the remaining ones. If their transactions
-/// contradict each other, so that a broker does not load the log, those snapshots are removed and the transaction indexes from there
-/// on are left as they are.
+/// If batches are taken out, transaction indexes and producer snapshots are rebuilt from the remaining ones.
+/// If their transactions contradict each other, so that a broker does not load the log, those snapshots are
+/// removed and the transaction indexes from there on are left as they are.
 ///
 /// # Errors
 /// As [`plan_repair`].

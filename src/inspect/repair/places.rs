@@ -1,15 +1,16 @@
-//! Whole batches in damaged bytes that have another place in the log: a disk wrote them where they do not belong, or two blocks changed
-//! places.
+//! Whole batches in damaged bytes that have another place in the log: a disk wrote them where they do not
+//! belong, or two blocks changed places.
 //!
 //! ```text
 //!   0   1   8   3   4   …   7   2   9         8 and 2 have changed places
 //!           └── offset 2 is missing           a hole: offsets that no intact batch has
 //! ```
 //!
-//! A batch is a copy if an intact one with the same offsets and the same checksum is in its place. Otherwise its own offsets may be
-//! missing elsewhere: then it is put there. No checksum covers the base offset, so a batch that may belong where it is, with one bit
-//! of its offset wrong, needs evidence: its offsets touch the offsets of an intact batch or of another one that is put there, and the hole
-//! is at damaged bytes, or directly before the batch that precedes it.
+//! A batch is a copy if an intact one with the same offsets and the same checksum is in its place. Otherwise
+//! its own offsets may be missing elsewhere: then it is put there. No checksum covers the base offset, so a
+//! batch that may belong where it is, with one bit of its offset wrong, needs evidence: its offsets touch the
+//! offsets of an intact batch or of another one that is put there, and the hole is at damaged bytes, or
+//! directly before the batch that precedes it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -33,7 +34,8 @@ pub(super) struct Displaced {
     pub(super) end: u64,
     /// Its header; `None` if its offsets are impossible.
     pub(super) header: Option<BatchHeader>,
-    /// Whether it may belong where it is: with another bit of its offset, its offsets are among the missing ones.
+    /// Whether it may belong where it is: with another bit of its offset, its offsets are among the missing
+    /// ones.
     pub(super) may_belong: bool,
     pub(super) sequences: Sequences,
 }
@@ -63,8 +65,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Whether the sequences of the producer allow that batches which follow each other belong where they are. `batches`: the batches of one
-    /// producer, with what is known of the first and of the last one.
+    /// Whether the sequences of the producer allow that batches which follow each other belong where they
+    /// are. `batches`: the batches of one producer, with what is known of the first and of the last one.
     pub(super) fn continues(first: (&Self, Sequences), last: (&Self, Sequences)) -> bool {
         let before = first.0.before.map(|before| before.is_continued_by(&first.1));
         let after = last.0.after.map(|after| last.1.is_continued_by(&after));
@@ -135,8 +137,8 @@ impl<'a> Finder<'a> {
         Self { displaced, by_offset, known: vec![Known::default(); displaced.len()], holes: Vec::new() }
     }
 
-    /// Reads the intact batches of a segment, which is between other segments with these leader epochs. Returns the highest one up to
-    /// its end.
+    /// Reads the intact batches of a segment, which is between other segments with these leader epochs.
+    /// Returns the highest one up to its end.
     fn read(&mut self, number: usize, target: &Target, leader_epoch: i32, next_epoch: i32) -> Result<i32> {
         let base_offset = target.survey.base_offset();
         let mut before =

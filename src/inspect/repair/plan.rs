@@ -66,7 +66,8 @@ pub(super) fn log_options(options: &RepairOptions) -> LogOptions {
     LogOptions { io: Io::Pread, max_batch_bytes, interrupt, is_topic_compacted, ..LogOptions::default() }
 }
 
-/// Makes the plan. `from_disk`: reads the `.log` files from the disk and not from the page cache, before a repair.
+/// Makes the plan. `from_disk`: reads the `.log` files from the disk and not from the page cache, before a
+/// repair.
 pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bool) -> Result<Plan> {
     let checkpoint = Checkpoint::read(directory)?;
     if checkpoint.is_some_and(|checkpoint| checkpoint.starting_at.is_some()) {
@@ -188,7 +189,8 @@ impl Builder<'_> {
         })
     }
 
-    /// The index files that do not match their batches. `segments`: the base offsets of the segments that are kept.
+    /// The index files that do not match their batches. `segments`: the base offsets of the segments that are
+    /// kept.
     fn add_all_stale(
         &mut self,
         kept: Vec<Target>,
@@ -413,8 +415,8 @@ impl Builder<'_> {
         Ok(Some(wanted))
     }
 
-    /// The durable offset that the log has after the repair, if it is lower than the present one: a writer refuses a log that ends
-    /// below it, or has no batch that ends there.
+    /// The durable offset that the log has after the repair, if it is lower than the present one: a writer
+    /// refuses a log that ends below it, or has no batch that ends there.
     fn lowered_durable_offset(&mut self, all_derived: &[Derived], end_offset: i64) -> Option<i64> {
         let durable = self.durable?;
         let mut lowered = (durable > end_offset).then_some(end_offset);

@@ -1,9 +1,9 @@
 //! Transaction indexes and snapshots, compared with what the batches say after the repair.
 //!
-//! A file that a change of the log affects has to be what the batches give, byte for byte: the transaction index of a segment at or
-//! after the change, and a snapshot at an offset above it. Other files are left alone unless they are damaged or an entry of a
-//! transaction index contradicts the ABORT markers: a broker forgets idle producers, and a compaction leaves entries of transactions
-//! without records.
+//! A file that a change of the log affects has to be what the batches give, byte for byte: the transaction
+//! index of a segment at or after the change, and a snapshot at an offset above it. Other files are left
+//! alone unless they are damaged or an entry of a transaction index contradicts the ABORT markers: a broker
+//! forgets idle producers, and a compaction leaves entries of transactions without records.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -73,8 +73,8 @@ pub(super) fn first_change(targets: &[Target]) -> Option<i64> {
 }
 
 impl ProducerFiles {
-    /// Compares the files of a directory. `first_change`: the first offset from which on the repair changes batches; `end_offset`:
-    /// the log end offset after it.
+    /// Compares the files of a directory. `first_change`: the first offset from which on the repair changes
+    /// batches; `end_offset`: the log end offset after it.
     pub(super) fn plan(
         directory: &Directory,
         log: &Log,
@@ -129,7 +129,8 @@ impl ProducerFiles {
             }
             Ok(())
         })?;
-        // snapshots after a contradiction between batches: a broker does not load such a log, and they were derived from another
+        // snapshots after a contradiction between batches: a broker does not load such a log, and they were
+        // derived from another
         stale.extend(existing.iter().map(|(offset, present)| {
             Stale::removed(*offset, present, "the transactions in the log contradict each other before it")
         }));
@@ -176,8 +177,8 @@ impl ProducerFiles {
         directory.sync()
     }
 
-    /// Calls a function with what each segment has from its producers, in the order of the log. Ends at the first batch that
-    /// contradicts the batches before it.
+    /// Calls a function with what each segment has from its producers, in the order of the log. Ends at the
+    /// first batch that contradicts the batches before it.
     fn for_each(
         &self,
         directory: &Directory,
@@ -287,8 +288,8 @@ fn stale_snapshot(
 
 const MISSING: &str = "the file is missing";
 
-/// Why the transaction index of a segment is replaced; `None` if it is not. `new`: the one that the batches give; `aborts`: the ABORT
-/// markers of the segment.
+/// Why the transaction index of a segment is replaced; `None` if it is not. `new`: the one that the batches
+/// give; `aborts`: the ABORT markers of the segment.
 fn stale_index(
     directory: &Directory,
     segment: &KeptSegment,

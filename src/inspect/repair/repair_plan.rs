@@ -9,16 +9,18 @@ use std::path::PathBuf;
 #[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
 pub enum RepairPolicy {
-    /// Cuts a torn write: damage at the end of the last segment, after which no valid batch follows. Other damage of a `.log` is an
-    /// error.
+    /// Cuts a torn write: damage at the end of the last segment, after which no valid batch follows. Other
+    /// damage of a `.log` is an error.
     #[default]
     TornTail,
-    /// Cuts the log at the first damage and removes everything after it, as a broker does at a wrong checksum when it recovers a log.
-    /// A broker compares no offsets and no epochs: where a batch with a right checksum contradicts others, it usually keeps the log, and
-    /// this policy cuts it; the reason of the cut says so. Damage below the log start offset is taken out only. A cut below the log start
-    /// offset is an error.
+    /// Cuts the log at the first damage and removes everything after it, as a broker does at a wrong checksum
+    /// when it recovers a log. A broker compares no offsets and no epochs: where a batch with a right
+    /// checksum contradicts others, it usually keeps the log, and this policy cuts it; the reason of the
+    /// cut says so. Damage below the log start offset is taken out only. A cut below the log start offset
+    /// is an error.
     Kafka,
-    /// Takes damaged bytes out and keeps every intact batch, with its offsets. Offsets are missing where the damage was.
+    /// Takes damaged bytes out and keeps every intact batch, with its offsets. Offsets are missing where the
+    /// damage was.
     Salvage,
 }
 
@@ -43,8 +45,9 @@ impl RepairPolicy {
 
 /// What a repair changes in a partition directory, or has changed.
 ///
-/// It does not list the files of a `LogWriter` (`.cordwood.*`), whose recovery points are lowered with the log, unless they show that
-/// records are missing, and not the removal of `.kafka_cleanshutdown` in a data directory, both of which happen before the first change.
+/// It does not list the files of a `LogWriter` (`.cordwood.*`), whose recovery points are lowered with the
+/// log, unless they show that records are missing, and not the removal of `.kafka_cleanshutdown` in a data
+/// directory, both of which happen before the first change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
@@ -72,8 +75,9 @@ pub struct RepairPlan {
     /// deletes them. Without the suffix, they are a segment again.
     #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub kept_files: Vec<PathBuf>,
-    /// Files of others, which are left: they end in `.log` or another suffix of Kafka's, but their names have no base offset of 20
-    /// digits. A broker does not load the partition before they are moved away.
+    /// Files of others, which are left: they end in `.log` or another suffix of Kafka's, but their names
+    /// have no base offset of 20 digits. A broker does not load the partition before they are moved
+    /// away.
     #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub foreign_files: Vec<PathBuf>,
 }
@@ -113,7 +117,8 @@ pub enum RepairActionKind {
     Rebuild,
     /// `leader-epoch-checkpoint` is replaced.
     ReplaceLeaderEpochs,
-    /// The partition's line in a checkpoint of the data directory, or the durable offset of a `LogWriter`, is lowered.
+    /// The partition's line in a checkpoint of the data directory, or the durable offset of a `LogWriter`, is
+    /// lowered.
     LowerCheckpoint,
 }
 
@@ -191,8 +196,8 @@ pub struct LostRange {
     pub end_position: u64,
     /// The first offset that may be lost.
     pub start_offset: i64,
-    /// The end of these offsets (exclusive); equal to the start if no offset is lost, as with a repeated batch. `None` if it is not
-    /// known: nothing valid follows.
+    /// The end of these offsets (exclusive); equal to the start if no offset is lost, as with a repeated
+    /// batch. `None` if it is not known: nothing valid follows.
     pub end_offset: Option<i64>,
     /// Why.
     pub reason: String,

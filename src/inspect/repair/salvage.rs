@@ -16,8 +16,8 @@ use crate::types::{is_or_are, offsets_in_words};
 struct DamagedRange {
     place: Place,
     taken: Taken,
-    /// The corrections with which its batches have exactly the missing offsets, `None` for a batch that is right; none if there are no
-    /// such corrections.
+    /// The corrections with which its batches have exactly the missing offsets, `None` for a batch that is
+    /// right; none if there are no such corrections.
     corrections: Vec<Option<Correction>>,
 }
 
@@ -38,8 +38,8 @@ pub(super) fn salvage(surveys: Vec<Survey>) -> Result<Vec<Target>> {
     Ok(targets)
 }
 
-/// Keeps the intact batches of a segment, and corrects damaged ranges that are one batch. `after`: the first whole batch of the later
-/// segments.
+/// Keeps the intact batches of a segment, and corrects damaged ranges that are one batch. `after`: the first
+/// whole batch of the later segments.
 fn keep_intact(
     number: usize,
     survey: Survey,
@@ -113,7 +113,8 @@ fn read(survey: &Survey, damaged: &Damaged) -> Result<Vec<u8>> {
     Ok(survey.segment.log_file(LOOKUP_READ)?.read(damaged.start, length)?.to_vec())
 }
 
-/// Corrections for the batches of a range, which together have exactly the missing offsets; `None` for a batch that is right.
+/// Corrections for the batches of a range, which together have exactly the missing offsets; `None` for a
+/// batch that is right.
 fn all_corrected(
     bytes: &[u8],
     batches: &[correction::WholeBatch],

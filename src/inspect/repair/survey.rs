@@ -1,4 +1,5 @@
-//! What the `.log` of a segment consists of: runs of whole batches, and damage between them. The walk is that of a scan.
+//! What the `.log` of a segment consists of: runs of whole batches, and damage between them. The walk is that
+//! of a scan.
 
 use std::sync::Arc;
 
@@ -46,8 +47,8 @@ pub(super) struct Damaged {
     pub(super) end_offset: Option<i64>,
     /// Whether the search for whole batches in and after it was completed.
     pub(super) is_searched: bool,
-    /// Whether a batch with a right checksum, which contradicts others, is at the start of it or at a place where the walk went on: no torn
-    /// write, and a broker keeps that batch.
+    /// Whether a batch with a right checksum, which contradicts others, is at the start of it or at a place
+    /// where the walk went on: no torn write, and a broker keeps that batch.
     pub(super) is_intact: bool,
     pub(super) malformed: Malformed,
     /// The state before it.
@@ -115,7 +116,8 @@ impl Survey {
         })
     }
 
-    /// Takes the last batch for damaged if it has this leader epoch, which the batches after the segment contradict.
+    /// Takes the last batch for damaged if it has this leader epoch, which the batches after the segment
+    /// contradict.
     fn reject_last_epoch(&mut self, leader_epoch: i32, before: i32) {
         let Some(Piece::Intact(run)) = self.pieces.last_mut().filter(|piece| {
             matches!(piece, Piece::Intact(run) if run.last.leader_epoch == leader_epoch && run.end == self.size)
@@ -169,7 +171,8 @@ impl Survey {
 /// Reads every segment of a log. `from_disk`: drops the cached pages of each file first.
 ///
 /// # Errors
-/// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for batches that this version cannot read: they are not damage.
+/// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for batches that this version cannot read:
+/// they are not damage.
 pub(super) fn survey(log: &Log, from_disk: bool) -> Result<Vec<Survey>> {
     let mut surveys: Vec<Survey> = Vec::with_capacity(log.segments().len());
     // up to the end of the segment before, and up to its last batch
@@ -198,7 +201,8 @@ struct Epochs {
     last: i32,
 }
 
-/// A walk through a segment after these leader epochs, the highest ones up to the last batch before it and up to the one before that.
+/// A walk through a segment after these leader epochs, the highest ones up to the last batch before it and up
+/// to the one before that.
 ///
 /// A single batch with a lower epoch is damaged itself, unless it contradicts only the last one before it.
 fn walk_of(segment: &Segment, leader_epoch: i32, epoch_before_last: i32) -> Result<Walk> {

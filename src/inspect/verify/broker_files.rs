@@ -1,4 +1,5 @@
-//! The files with which a broker starts: `meta.properties`, `bootstrap.checkpoint`, and those of the metadata log of the cluster.
+//! The files with which a broker starts: `meta.properties`, `bootstrap.checkpoint`, and those of the metadata
+//! log of the cluster.
 
 use std::path::Path;
 
@@ -18,8 +19,8 @@ const MAX_BYTES: u64 = 64 << 10;
 
 const QUORUM_STATE: &str = "quorum-state";
 
-/// The findings about these files of a data directory. `has_metadata`: whether it, or another data directory that is verified, has the
-/// metadata log: of several data directories, a broker has it in one.
+/// The findings about these files of a data directory. `has_metadata`: whether it, or another data directory
+/// that is verified, has the metadata log: of several data directories, a broker has it in one.
 pub(super) fn check(directory: &Directory, has_metadata: bool) -> Result<Vec<Finding>> {
     let path = directory.path();
     let mut findings = Vec::from_iter(meta_properties(directory)?);
@@ -103,8 +104,8 @@ fn meta_properties(directory: &Directory) -> Result<Option<Finding>> {
     }
 }
 
-/// Checks what a broker needs of `meta.properties`: its version, the cluster's id and the broker's. Returns whether it has the id of
-/// the directory.
+/// Checks what a broker needs of `meta.properties`: its version, the cluster's id and the broker's. Returns
+/// whether it has the id of the directory.
 ///
 /// *Source*: `MetaProperties`.
 fn check_meta_properties(properties: &MetaProperties) -> std::result::Result<bool, (&'static str, String)> {

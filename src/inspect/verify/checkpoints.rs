@@ -52,7 +52,8 @@ fn path_of(directory: &Directory, up: &str) -> PathBuf {
     folder.to_owned()
 }
 
-/// Whether a data directory has partitions for which a broker reads the high watermarks: not that of the metadata.
+/// Whether a data directory has partitions for which a broker reads the high watermarks: not that of the
+/// metadata.
 fn has_partitions(folder: &Path) -> Result<bool> {
     let folder = with_descriptors(|| Directory::open(folder, "give the path of a data directory"))?;
     let is_served = |name: &str| {
@@ -73,9 +74,10 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    /// Reads the files at `up`: `""` in the data directory itself, `"../"` from a partition, then with the topic ids of all
-    /// partitions. They are read before the segments: a running broker writes its offsets after the records. `others`: data directories,
-    /// one of which may have the metadata of the cluster.
+    /// Reads the files at `up`: `""` in the data directory itself, `"../"` from a partition, then with the
+    /// topic ids of all partitions. They are read before the segments: a running broker writes its
+    /// offsets after the records. `others`: data directories, one of which may have the metadata of the
+    /// cluster.
     pub(super) fn read(directory: &Directory, up: &str, others: &[PathBuf]) -> Result<Self> {
         let mut findings = Vec::new();
         let path = path_of(directory, up);

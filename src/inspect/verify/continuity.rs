@@ -6,10 +6,12 @@ use super::summary::Summary;
 use crate::log::Log;
 use crate::segment::is_relative;
 
-/// Gaps of a log: those between segments; and those within a segment unless the log was compacted for certain.
+/// Gaps of a log: those between segments; and those within a segment unless the log was compacted for
+/// certain.
 ///
-/// A gap within a segment is what compaction leaves, and what a batch leaves that was taken out. So it is no evidence that a segment
-/// beside it was not lost. Batches that compaction has rewritten are, the cleaner's checkpoint, and the topic's settings.
+/// A gap within a segment is what compaction leaves, and what a batch leaves that was taken out. So it is no
+/// evidence that a segment beside it was not lost. Batches that compaction has rewritten are, the cleaner's
+/// checkpoint, and the topic's settings.
 pub(super) fn check(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
     let mut findings = Vec::new();
     // then gaps are usual, and none is worth a note
@@ -29,7 +31,8 @@ pub(super) fn check(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
         let is_known = !summary.is_damaged_at_start && last.is_none_or(|last| !last.is_damaged_at_end);
         let is_compacted_here = is_compacted_before || summary.is_compacted || is_emptied(summary);
         if start > expected && is_known && !(is_cleaned && is_compacted_here) {
-            // a segment cannot have so many offsets; those of a log with gaps everywhere may have been given to it
+            // a segment cannot have so many offsets; those of a log with gaps everywhere may have been given
+            // to it
             let is_leap = is_compacted_here && last.is_some_and(|last| !is_relative(start, last.base_offset));
             let is_explained = is_cleaned || is_leap || before.is_none();
             let finding = between(log, before.map(|(number, _)| number), number, expected..start);

@@ -1,5 +1,5 @@
-//! The directories of a data directory that a broker loads without serving them, those with which it does not start, and those that it
-//! misses.
+//! The directories of a data directory that a broker loads without serving them, those with which it does not
+//! start, and those that it misses.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use crate::inspect::kafka_load::{Fate, plan_start};
 use crate::segment::with_descriptors;
 use crate::state::meta_properties::MetaProperties;
 
-/// The findings about these directories. `others`: data directories, one of which may have the metadata of the cluster.
+/// The findings about these directories. `others`: data directories, one of which may have the metadata of
+/// the cluster.
 pub(super) fn check(folder: &Directory, others: &[PathBuf]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for planned in plan_start(folder.path(), others, OF_THREAD)? {
@@ -44,8 +45,8 @@ pub(super) fn check(folder: &Directory, others: &[PathBuf]) -> Result<Vec<Findin
     Ok(findings)
 }
 
-/// The findings about partitions that are in several of the folders: of one broker, or at least one of them does not say of which it is.
-/// Those of the findings are left out.
+/// The findings about partitions that are in several of the folders: of one broker, or at least one of them
+/// does not say of which it is. Those of the findings are left out.
 pub(super) fn copies(partitions: &[&Path], found: &[Finding]) -> Vec<Finding> {
     let mut known: HashMap<_, Vec<&Path>> = HashMap::new();
     for path in partitions {

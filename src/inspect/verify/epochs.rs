@@ -40,7 +40,8 @@ pub(super) fn across_segments(log: &Log, summaries: &[Summary]) -> Vec<Finding> 
     findings
 }
 
-/// Compares `leader-epoch-checkpoint` with the batches. Also returns the number of batches whose epoch nothing was compared with.
+/// Compares `leader-epoch-checkpoint` with the batches. Also returns the number of batches whose epoch
+/// nothing was compared with.
 pub(super) fn checkpoint(
     log: &Log,
     directory: &Directory,

@@ -146,7 +146,8 @@ const OF_METADATA: &str = "of several controllers, stop this one and remove the 
      from the others; of a controller that is alone, restore the directory from a copy. A broker cuts this log at its first damage at \
      each start, also after a clean stop";
 
-/// What the findings of a partition say together: a command that mends one of them may refuse the log because of another.
+/// What the findings of a partition say together: a command that mends one of them may refuse the log because
+/// of another.
 pub(super) fn agree_on_remedies(findings: &mut [Finding]) {
     let has = |remedy| findings.iter().any(|finding| finding.remedy == remedy);
     let is_damaged = has(Remedy::Salvage);

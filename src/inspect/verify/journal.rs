@@ -1,8 +1,9 @@
 //! The journal of a verification: segments that were verified whole, without a finding.
 //!
-//! A line of JSON for each of them: the directory, the base offset, the identity of its files and its [`Summary`], with which the
-//! checks across segments are made again. Lines are appended as segments are finished. A line that was cut by a crash is ignored,
-//! and so is one whose files have changed. The last segment of a partition is never in it: a broker appends to it.
+//! A line of JSON for each of them: the directory, the base offset, the identity of its files and its
+//! [`Summary`], with which the checks across segments are made again. Lines are appended as segments are
+//! finished. A line that was cut by a crash is ignored, and so is one whose files have changed. The last
+//! segment of a partition is never in it: a broker appends to it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ use crate::error::{Error, Result};
 use crate::fs::{Directory, FileIdentity, WritableFile};
 use crate::segment::{Segment, with_descriptors};
 
-/// The version of the lines: what is noted of a segment, and the rules that it was verified by. Lines of another version are ignored.
+/// The version of the lines: what is noted of a segment, and the rules that it was verified by. Lines of
+/// another version are ignored.
 const VERSION: u64 = 2;
 
 /// The maximum size of a journal that is read, bytes.
@@ -32,11 +34,12 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Opens a journal, or creates it. `partitions`: the directories to be verified, in none of which it may be.
+    /// Opens a journal, or creates it. `partitions`: the directories to be verified, in none of which it may
+    /// be.
     ///
     /// # Errors
-    /// [`Error::Config`] for a path within a partition or a file that is no journal; [`Error::Io`]; [`Error::LogNotFound`] for a
-    /// directory that does not exist.
+    /// [`Error::Config`] for a path within a partition or a file that is no journal; [`Error::Io`];
+    /// [`Error::LogNotFound`] for a directory that does not exist.
     pub(super) fn open(path: &Path, partitions: &[PathBuf], is_deep: bool) -> Result<Self> {
         let path = std::path::absolute(path)
             .map_err(|error| Error::io(path, crate::error::IoAction::Resolve, error))?;

@@ -20,8 +20,8 @@ pub(super) fn check(log: &Log, known: &[Finding]) -> Result<Option<Finding>> {
     if is_closed(log, directory)? { failure(directory.path(), known) } else { Ok(None) }
 }
 
-/// The finding about a partition directory that a broker does not load after a clean stop, unless an error about the same file is among
-/// `known`.
+/// The finding about a partition directory that a broker does not load after a clean stop, unless an error
+/// about the same file is among `known`.
 pub(super) fn failure(partition: &Path, known: &[Finding]) -> Result<Option<Finding>> {
     let options = LoadOptions {
         clean: Some(true),
@@ -58,8 +58,9 @@ fn has_error(known: &[Finding], file: &Path) -> bool {
     known.iter().any(|finding| finding.file == file && finding.severity == Severity::Error)
 }
 
-/// Whether the log was closed cleanly. Outside a data directory, a broker that was killed has left the indexes of the last segment with
-/// their full size; a writer of this library has a checkpoint, and recovers its log itself.
+/// Whether the log was closed cleanly. Outside a data directory, a broker that was killed has left the
+/// indexes of the last segment with their full size; a writer of this library has a checkpoint, and recovers
+/// its log itself.
 fn is_closed(log: &Log, directory: &Directory) -> Result<bool> {
     if is_data_directory(directory, "../")? {
         let marker = directory.identity_of(&format!("../{CLEAN_SHUTDOWN}"))?;

@@ -1,4 +1,5 @@
-//! The verification of partitions: every rule of structure and checksums, and the agreement of the files with each other.
+//! The verification of partitions: every rule of structure and checksums, and the agreement of the files with
+//! each other.
 //!
 //! ```text
 //!   target       paths → partitions
@@ -17,9 +18,9 @@
 //!
 //! # Depth
 //!
-//! The checksum of every batch is verified, and every control record is decoded. The other records are decoded only with
-//! [`VerifyOptions::is_deep`]: the checksum says that a batch is what its producer wrote. What a faulty producer wrote wrongly, the
-//! checksum does not find.
+//! The checksum of every batch is verified, and every control record is decoded. The other records are
+//! decoded only with [`VerifyOptions::is_deep`]: the checksum says that a batch is what its producer wrote.
+//! What a faulty producer wrote wrongly, the checksum does not find.
 
 mod broker_files;
 mod checkpoints;
@@ -74,11 +75,13 @@ pub struct VerifyOptions {
     pub is_deep: bool,
     /// Which files are mapped.
     pub io: Io,
-    /// The largest batch whose records are decoded, bytes, as stored and decompressed. A larger one is a warning; a compressed one of an
-    /// old format is an error, because the rest of its segment is not checked.
+    /// The largest batch whose records are decoded, bytes, as stored and decompressed. A larger one is a
+    /// warning; a compressed one of an old format is an error, because the rest of its segment is not
+    /// checked.
     pub max_batch_bytes: usize,
-    /// A file of this verification outside the partitions, which is created if it does not exist: segments that were verified
-    /// whole, without a finding, are added to it, and those in it are skipped if their files are unchanged.
+    /// A file of this verification outside the partitions, which is created if it does not exist: segments
+    /// that were verified whole, without a finding, are added to it, and those in it are skipped if
+    /// their files are unchanged.
     pub journal: Option<PathBuf>,
     /// The present time, ms since the epoch; `None`: the system's.
     pub now: Option<i64>,
@@ -106,7 +109,8 @@ impl Default for VerifyOptions {
 pub struct Unprotected {
     /// Batches with a leader epoch that `leader-epoch-checkpoint` does not cover: only a decrease is found.
     pub leader_epochs: u64,
-    /// Batches next to missing offsets, or at the end of the log: a base offset that was moved within the gap is not found.
+    /// Batches next to missing offsets, or at the end of the log: a base offset that was moved within the
+    /// gap is not found.
     pub base_offsets: u64,
 }
 
@@ -147,7 +151,8 @@ impl Verification {
 /// Of a batch whose offsets are in its records: without them the walk through the segment ends.
 const NOT_CHECKED: &str = "the segment was not checked: the offsets of the batch are in its records";
 
-/// The findings about the small files of a writer of this library that an opening for writing makes again. No segment is read.
+/// The findings about the small files of a writer of this library that an opening for writing makes again. No
+/// segment is read.
 ///
 /// # Errors
 /// [`Error::LogNotFound`]; [`Error::Io`].

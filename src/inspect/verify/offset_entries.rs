@@ -13,8 +13,8 @@ use crate::types::OffsetPosition;
 
 /// The comparison, at its present slot.
 ///
-/// A slot is compared with the batch at its position. An entry out of order is wrong at once; otherwise one that is too high would
-/// make all the entries after it wrong.
+/// A slot is compared with the batch at its position. An entry out of order is wrong at once; otherwise one
+/// that is too high would make all the entries after it wrong.
 #[derive(Debug)]
 pub(super) struct OffsetEntries {
     index: Arc<OffsetIndex>,
@@ -88,7 +88,8 @@ impl OffsetEntries {
         self.skip_to(span.end_position)
     }
 
-    /// Passes over the entries below a position, such as those that Kafka wrote for batches that repeat offsets.
+    /// Passes over the entries below a position, such as those that Kafka wrote for batches that repeat
+    /// offsets.
     pub(super) fn skip_to(&mut self, end: u64) -> Result<()> {
         while let Some((entry, position)) = self.next_in_order()? {
             if position >= end {
@@ -99,7 +100,8 @@ impl OffsetEntries {
         Ok(())
     }
 
-    /// The findings, after the last batch, and the largest distance of two entries in bytes; `None` if there are fewer than two.
+    /// The findings, after the last batch, and the largest distance of two entries in bytes; `None` if there
+    /// are fewer than two.
     pub(super) fn finish(mut self, end_offset: i64) -> Result<(Vec<Finding>, Option<u64>)> {
         if let Some((slot, entry)) = self.pending.take() {
             self.beyond_end(slot, entry, end_offset);
@@ -138,7 +140,8 @@ impl OffsetEntries {
         }
     }
 
-    /// The next entry that is in order and within the segment, and its position. Those before it that are not are wrong.
+    /// The next entry that is in order and within the segment, and its position. Those before it that are not
+    /// are wrong.
     fn next_in_order(&mut self) -> Result<Option<(OffsetPosition, u64)>> {
         while self.slot < self.end {
             let entry = self.index.entry(self.slot)?;

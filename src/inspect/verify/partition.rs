@@ -88,7 +88,8 @@ impl PartitionCheck {
         self.log.iter().flat_map(|log| log.segments().iter()).filter(is_wanted).cloned().collect()
     }
 
-    /// All findings of the partition, from those of its segments, which are `None` where one could not be read.
+    /// All findings of the partition, from those of its segments, which are `None` where one could not be
+    /// read.
     pub(super) fn finish(
         self,
         reports: Vec<Option<SegmentReport>>,
@@ -144,8 +145,8 @@ impl PartitionCheck {
     }
 }
 
-/// Offset indexes without entries, where entries are due. The setting `index.interval.bytes` is not on disk: the other indexes of the
-/// log show how far entries are apart.
+/// Offset indexes without entries, where entries are due. The setting `index.interval.bytes` is not on disk:
+/// the other indexes of the log show how far entries are apart.
 fn empty_indexes(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
     let usual = summaries.iter().filter_map(|summary| summary.index_distance).max();
     let mut findings = Vec::new();

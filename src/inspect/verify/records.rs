@@ -50,8 +50,8 @@ pub(super) fn check_batch(
     Ok(check(batch.header, walk.bytes(batch)?, max_batch_bytes, buffer))
 }
 
-/// Decodes all records of a batch, and compares them with its header: their count, lengths and offsets, the end of the payload, and
-/// the largest timestamp. For a control batch, returns the type of its first record.
+/// Decodes all records of a batch, and compares them with its header: their count, lengths and offsets, the
+/// end of the payload, and the largest timestamp. For a control batch, returns the type of its first record.
 fn check(
     header: BatchHeader,
     bytes: &[u8],
@@ -74,8 +74,8 @@ fn check(
         let malformed = Malformed::new(expected, format!("offset {offset} out of place"));
         return Err(WrongRecords { rule: Rule::OffsetsOutOfPlace, malformed });
     }
-    // for times below -1 a broker stores -1; the header's is the broker's time with LogAppendTime, and compaction keeps it in a
-    // batch without records
+    // for times below -1 a broker stores -1; the header's is the broker's time with LogAppendTime, and
+    // compaction keeps it in a batch without records
     if let Some(largest) = largest.map(|largest| largest.max(-1))
         && header.magic == 2
         && header.timestamp_type() == TimestampType::CreateTime

@@ -1,8 +1,9 @@
 //! The states that a snapshot may have of a producer, other than the one that all batches of the log give.
 //!
-//! Brokers and writers forget a producer that is expired, and know only its later batches afterwards. So does a recovery that reads the
-//! batches from the log start offset on, also inside a transaction. Neither the time of the recovery nor `producer.id.expiration.ms` is
-//! in the log: a producer may have been forgotten whenever it had no transaction open.
+//! Brokers and writers forget a producer that is expired, and know only its later batches afterwards. So does
+//! a recovery that reads the batches from the log start offset on, also inside a transaction. Neither the
+//! time of the recovery nor `producer.id.expiration.ms` is in the log: a producer may have been forgotten
+//! whenever it had no transaction open.
 
 use std::collections::HashMap;
 
@@ -84,7 +85,8 @@ impl Restarts {
             && self.producers.get(&entry.producer_id).is_some_and(|producer| producer.lacks_batch)
     }
 
-    /// Whether the open transaction of an entry may begin where the entry says. A producer that is known from there on has no marker.
+    /// Whether the open transaction of an entry may begin where the entry says. A producer that is known from
+    /// there on has no marker.
     pub(super) fn may_begin(&self, entry: &ProducerEntry) -> bool {
         let producer = self.producers.get(&entry.producer_id);
         let is_begin = |producer: &Restarted| {

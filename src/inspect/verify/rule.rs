@@ -1,4 +1,5 @@
-//! The rules that are checked: for each its code, its severity, what Kafka does where it is broken, and what to do.
+//! The rules that are checked: for each its code, its severity, what Kafka does where it is broken, and what
+//! to do.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +12,8 @@ pub enum Severity {
     Info,
     /// Something is missing or left over, and can be made again or removed. No record is affected.
     Warning,
-    /// Records are damaged or missing, or a file makes Kafka return wrong results, delete records or refuse to start.
+    /// Records are damaged or missing, or a file makes Kafka return wrong results, delete records or refuse
+    /// to start.
     Error,
 }
 
@@ -75,9 +77,9 @@ macro_rules! rules {
                 match self { $(Self::$name => $code,)+ }
             }
 
-            /// The usual severity of a finding of this rule. That of an offset gap depends on the evidence for compaction, and that of
-            /// a snapshot above the end, or of a replacement of segments, on what it says; that of a batch above the limit on whether
-            /// the rest of its segment was checked.
+            /// The usual severity of a finding of this rule. That of an offset gap depends on the evidence
+            /// for compaction, and that of a snapshot above the end, or of a replacement of segments, on what
+            /// it says; that of a batch above the limit on whether the rest of its segment was checked.
             pub fn severity(self) -> Severity {
                 match self { $(Self::$name => Severity::$severity,)+ }
             }
@@ -102,8 +104,9 @@ rules! {
     /// A batch in a format that this version does not support.
     UnsupportedBatch = "unsupported_batch", Error, Remedy::manual("verify it with a newer version of cordwood"),
         "reads it if its version supports the format";
-    /// A batch above the limit `max_batch_bytes`, stored or decompressed: its records were not decoded. Its checksum is right. An error
-    /// where the rest of the segment was not checked, because the offsets are in the records.
+    /// A batch above the limit `max_batch_bytes`, stored or decompressed: its records were not decoded. Its
+    /// checksum is right. An error where the rest of the segment was not checked, because the offsets are in
+    /// the records.
     BatchTooLarge = "batch_too_large", Warning,
         Remedy::manual("not damage, and not checked: verify it with a higher max_batch_bytes (--max-batch-bytes)"),
         "loads it and reads it: Kafka limits no batch on disk";
@@ -113,11 +116,13 @@ rules! {
     /// Zeros after the last batch of the log, as in a preallocated file.
     ZerosAfterEnd = "zeros_after_end", Info, Remedy::Repair,
         "after a clean stop: fails or ignores them. After a crash: cuts them off";
-    /// The records of a batch whose checksum is right: their count, lengths, offsets, or compressed bytes are wrong.
+    /// The records of a batch whose checksum is right: their count, lengths, offsets, or compressed bytes are
+    /// wrong.
     DamagedRecords = "damaged_records", Error,
         Remedy::manual("restore the segment from another replica, or copy the other records with cordwood cat --on-damage skip"),
         "loads it, also after a crash: the checksum is right. Consumers and the cleaner fail at this batch";
-    /// A compressed batch of an old format, with a right checksum, that cannot be decompressed, or has no whole message in it.
+    /// A compressed batch of an old format, with a right checksum, that cannot be decompressed, or has no
+    /// whole message in it.
     UndecodableWrapper = "undecodable_wrapper", Error,
         Remedy::manual(
             "restore the segment from another replica, or copy the other records with cordwood cat --on-damage skip; cordwood verify \
@@ -125,7 +130,8 @@ rules! {
         ),
         "does not start where it needs the first offset of the batch, also after a clean stop: in the last segment, at or after the last \
          entry of the offset index. Elsewhere loads it; consumers and the cleaner fail at this batch";
-    /// Records whose offsets do not ascend within their batch, or are above its last offset; the checksum is right.
+    /// Records whose offsets do not ascend within their batch, or are above its last offset; the checksum is
+    /// right.
     OffsetsOutOfPlace = "offsets_out_of_place", Warning,
         Remedy::manual("nothing is lost by a restart; produce the records again if consumers need all of them"),
         "loads it; consumers return each record whose offset is above the one before it, and leave out the others";
@@ -205,8 +211,8 @@ rules! {
     /// A producer snapshot that does not agree with the batches.
     SnapshotWrong = "snapshot_wrong", Error, Remedy::Reindex,
         "uses it: idempotent producers may fail or write duplicates, and transactions stay open or end at a wrong offset";
-    /// A producer snapshot as of an offset above the log end offset: if it names a record there, records were lost; otherwise it may be
-    /// left over.
+    /// A producer snapshot as of an offset above the log end offset: if it names a record there, records were
+    /// lost; otherwise it may be left over.
     SnapshotBeyondEnd = "snapshot_beyond_end", Error,
         Remedy::manual("restore the records after the log end from another replica"), "deletes it";
     /// No producer snapshot, in a log with producers.
@@ -254,18 +260,21 @@ rules! {
     PartitionMetadataMissing = "partition_metadata_missing", Error,
         Remedy::manual("restore the file from another replica of the partition before a broker starts"),
         "takes the partition for a stray one: renames the directory to -stray, and creates an empty partition";
-    /// A `partition.metadata` with another topic id than other partitions of the topic have, or with that of another topic.
+    /// A `partition.metadata` with another topic id than other partitions of the topic have, or with that of
+    /// another topic.
     TopicIdMismatch = "topic_id_mismatch", Error,
         Remedy::manual("restore partition.metadata from another replica of the partition before a broker starts"),
         "takes the partition for one of the topic with that id: if the broker has no such replica, renames the directory to -stray; \
          otherwise refuses to lead or follow it";
-    /// A partition that the metadata of the cluster does not have, or has on other brokers: that of a deleted topic, for example.
+    /// A partition that the metadata of the cluster does not have, or has on other brokers: that of a deleted
+    /// topic, for example.
     StrayPartition = "stray_partition", Error,
         Remedy::manual(
             "if its records are wanted, move the directory out of the data directory before a broker starts; otherwise nothing",
         ),
         "takes the partition for a stray one: renames the directory to -stray, and serves none of its records; no broker deletes it";
-    /// A partition that the metadata of the cluster has on this broker and in this data directory, without a directory.
+    /// A partition that the metadata of the cluster has on this broker and in this data directory, without a
+    /// directory.
     PartitionMissing = "partition_missing", Error,
         Remedy::manual(
             "restore the directory from a copy before a broker starts, unless another data directory of the broker has it; verify all \
@@ -292,7 +301,8 @@ rules! {
              in one epoch",
         ),
         "does not start";
-    /// A newest snapshot of the cluster's metadata, or a `bootstrap.checkpoint`, that a broker cannot read whole.
+    /// A newest snapshot of the cluster's metadata, or a `bootstrap.checkpoint`, that a broker cannot read
+    /// whole.
     MetadataSnapshotDamaged = "metadata_snapshot_damaged", Error,
         Remedy::manual("restore the file from another controller, or from a copy"), "does not start";
     /// A data directory of a broker without the metadata log of the cluster.
@@ -318,12 +328,13 @@ rules! {
     NotAsClosed = "not_as_closed", Error,
         Remedy::manual("restore the segment from a copy, or continue without it: cordwood repair with --policy salvage"),
         "ignores the file";
-    /// A log whose first segments are missing: a writer stores the log start offset before it deletes segments, and raises the start of the
-    /// first leader epoch, as a broker does.
+    /// A log whose first segments are missing: a writer stores the log start offset before it deletes
+    /// segments, and raises the start of the first leader epoch, as a broker does.
     LostStart = "lost_start", Error,
         Remedy::manual("restore the first segments from a copy, or continue without them: cordwood repair with --policy salvage"),
         "starts the log at its first segment";
-    /// A log whose start is below its first segment, by its leader epochs and by `log-start-offset-checkpoint`.
+    /// A log whose start is below its first segment, by its leader epochs and by
+    /// `log-start-offset-checkpoint`.
     RemoteStart = "remote_start", Warning,
         Remedy::manual(
             "of a topic with remote.storage.enable=true, nothing: its start is in remote storage; otherwise restore the first segments \

@@ -30,14 +30,17 @@ const MAX_GROUP: usize = 64;
 /// The time between two reports of the progress.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Verifies partitions: the directories of partitions, data directories with all their partitions, or single `.log` files, of which only
-/// the segment is verified. `progress` is called by the calling thread, about ten times a second; its error ends the verification.
+/// Verifies partitions: the directories of partitions, data directories with all their partitions, or single
+/// `.log` files, of which only the segment is verified. `progress` is called by the calling thread, about ten
+/// times a second; its error ends the verification.
 ///
-/// A path in the order of the arguments; a partition that is given twice is verified once. A file that cannot be read is a finding.
+/// A path in the order of the arguments; a partition that is given twice is verified once. A file that cannot
+/// be read is a finding.
 ///
 /// # Errors
-/// [`Error::Config`] for a path that is none of these, or a journal within a partition; [`Error::LogNotFound`]; [`Error::Io`] for a
-/// data directory that cannot be listed, or the journal; [`Error::Interrupted`].
+/// [`Error::Config`] for a path that is none of these, or a journal within a partition;
+/// [`Error::LogNotFound`]; [`Error::Io`] for a data directory that cannot be listed, or the journal;
+/// [`Error::Interrupted`].
 pub fn verify(
     paths: &[PathBuf],
     options: &VerifyOptions,
@@ -160,8 +163,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The checkpoints of the data directory around a partition; `None` if the folder is not one. Findings about the files are
-    /// reported once.
+    /// The checkpoints of the data directory around a partition; `None` if the folder is not one. Findings
+    /// about the files are reported once.
     fn checkpoints_around(
         &mut self,
         target: &Target,
@@ -227,7 +230,8 @@ impl Run<'_> {
         Ok((report, false))
     }
 
-    /// Verifies segments on the threads. The calling thread reports the progress, and stops the others if it is interrupted.
+    /// Verifies segments on the threads. The calling thread reports the progress, and stops the others if it
+    /// is interrupted.
     fn segments(
         &self,
         units: &[(PathBuf, Arc<Segment>)],

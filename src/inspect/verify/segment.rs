@@ -1,7 +1,7 @@
 //! One segment: its batches, and its indexes compared with them.
 //!
-//! A segment is verified without its neighbours, so that segments can be verified at the same time, and need not be verified again.
-//! What has to be compared across segments is in its [`Summary`].
+//! A segment is verified without its neighbours, so that segments can be verified at the same time, and need
+//! not be verified again. What has to be compared across segments is in its [`Summary`].
 
 use std::path::{Path, PathBuf};
 
@@ -411,7 +411,8 @@ fn is_as_written(log: &mut LogFile, position: u64, end: u64) -> Result<bool> {
     Ok(header.ensure_valid(log.read(position, size)?).is_ok())
 }
 
-/// The verification of a part of a segment, for tests that change one batch and verify its neighbourhood. It is not part of the API.
+/// The verification of a part of a segment, for tests that change one batch and verify its neighbourhood. It
+/// is not part of the API.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct PartCheck<'a> {
@@ -429,8 +430,9 @@ impl<'a> PartCheck<'a> {
         Some(Self { log, segment, epochs })
     }
 
-    /// The finding about the first damage from `start` on, where batches up to `last_offset` in `leader_epoch` precede it, and below
-    /// `until`; `None` if there is none. Both are positions of batches.
+    /// The finding about the first damage from `start` on, where batches up to `last_offset` in
+    /// `leader_epoch` precede it, and below `until`; `None` if there is none. Both are positions of
+    /// batches.
     ///
     /// # Errors
     /// As [`verify`](super::verify()).

@@ -1,8 +1,9 @@
 //! Producer snapshots, compared with the states of the producers that the batches of the log give.
 //!
-//! A producer whose batches were all deleted, or that is expired, cannot be compared, nor can anything in a compacted log. A producer
-//! with an open transaction does not expire. One that was forgotten and has written since is known by its later batches only
-//! ([`Restarts`]). Nothing after damage is compared, because the damage hides batches.
+//! A producer whose batches were all deleted, or that is expired, cannot be compared, nor can anything in a
+//! compacted log. A producer with an open transaction does not expire. One that was forgotten and has written
+//! since is known by its later batches only ([`Restarts`]). Nothing after damage is compared, because the
+//! damage hides batches.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -101,8 +102,9 @@ fn names(directory: &Directory) -> Result<BTreeMap<i64, String>> {
         .collect())
 }
 
-/// The finding for a snapshot above the end of the log. `is_complete`: whether a writer's log ends where that writer left it: then a
-/// truncation inside a batch took the snapshot, unless the snapshot names a record that is missing.
+/// The finding for a snapshot above the end of the log. `is_complete`: whether a writer's log ends where that
+/// writer left it: then a truncation inside a batch took the snapshot, unless the snapshot names a record
+/// that is missing.
 fn beyond_end(
     log: &Log,
     path: PathBuf,

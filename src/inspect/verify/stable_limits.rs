@@ -1,4 +1,5 @@
-//! The last stable offsets in the entries of transaction indexes, compared with the transactions that were open at the markers.
+//! The last stable offsets in the entries of transaction indexes, compared with the transactions that were
+//! open at the markers.
 
 use std::collections::HashMap;
 
@@ -14,9 +15,10 @@ const MAX_ABORTED: usize = 1 << 20;
 
 /// The highest last stable offset that the entry of an aborted transaction may have.
 ///
-/// Which offset it has depends on how appends were grouped. But a transaction of another producer that began before the marker, and was
-/// open at it, is not stable: the last stable offset is at most its first offset. That holds in a compacted log too: the first batches
-/// of a transaction may be gone, but not its marker while a batch is left.
+/// Which offset it has depends on how appends were grouped. But a transaction of another producer that began
+/// before the marker, and was open at it, is not stable: the last stable offset is at most its first offset.
+/// That holds in a compacted log too: the first batches of a transaction may be gone, but not its marker
+/// while a batch is left.
 #[derive(Debug, Default)]
 pub(super) struct StableLimits {
     /// By producer and offset of the ABORT marker.
@@ -31,7 +33,8 @@ impl StableLimits {
         }
     }
 
-    /// The findings about the entries of all transaction indexes. What is wrong with an entry otherwise is found with its segment.
+    /// The findings about the entries of all transaction indexes. What is wrong with an entry otherwise is
+    /// found with its segment.
     pub(super) fn check(&self, log: &Log) -> Result<Vec<Finding>> {
         let mut findings = Vec::new();
         if self.limits.is_empty() {

@@ -22,8 +22,8 @@ pub(crate) struct EpochRun {
 }
 
 impl EpochRun {
-    /// The offsets whose epoch is compared: the first of them, and both ends of the last batch. So an epoch that begins inside that
-    /// batch is found.
+    /// The offsets whose epoch is compared: the first of them, and both ends of the last batch. So an epoch
+    /// that begins inside that batch is found.
     pub(super) fn probes(&self) -> [i64; 3] {
         [self.start_offset, self.last_start_offset, self.last_offset]
     }
@@ -38,7 +38,8 @@ pub(crate) struct Gap {
     pub(crate) end_offset: i64,
     /// The position of that batch.
     pub(crate) position: u64,
-    /// Whether a truncation inside a batch may have left it: a leader epoch begins there, or a `LogWriter` had the log open.
+    /// Whether a truncation inside a batch may have left it: a leader epoch begins there, or a `LogWriter`
+    /// had the log open.
     pub(crate) is_truncation: bool,
     /// Whether the batch before it has so many more records than offsets that they may have these.
     pub(crate) may_be_used: bool,
@@ -68,7 +69,8 @@ pub(crate) struct Summary {
     /// The offsets that are missing in all gaps within the segment.
     pub(super) missing_offsets: u64,
     pub(super) epochs: Vec<EpochRun>,
-    /// Whether a batch has a trace of compaction itself: records are missing in it, or it has a delete horizon.
+    /// Whether a batch has a trace of compaction itself: records are missing in it, or it has a delete
+    /// horizon.
     pub(super) is_rewritten: bool,
     /// Whether a batch shows that the segment was compacted.
     pub(super) is_compacted: bool,

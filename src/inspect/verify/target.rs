@@ -21,7 +21,8 @@ pub(super) struct Target {
     pub(super) only: Option<i64>,
 }
 
-/// The partitions of some paths, each once, in the order of the paths, and findings about the data directories.
+/// The partitions of some paths, each once, in the order of the paths, and findings about the data
+/// directories.
 ///
 /// # Errors
 /// [`Error::Config`] for a path that is none of these; [`Error::LogNotFound`]; [`Error::Io`].
@@ -74,7 +75,8 @@ fn is_unfinished_copy(path: &Path) -> Result<bool> {
     }
 }
 
-/// The live partitions of a data directory and those that are being moved, and findings about other directories.
+/// The live partitions of a data directory and those that are being moved, and findings about other
+/// directories.
 fn partitions(path: &Path) -> Result<(Vec<Target>, Vec<Finding>)> {
     let directory = with_descriptors(|| Directory::open(path, "give the path of a data directory"))?;
     let mut entries = directory.list_until_stable(|directory| {

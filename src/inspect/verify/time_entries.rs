@@ -111,7 +111,8 @@ impl TimeEntries {
         Ok(())
     }
 
-    /// The findings, after the last batch. `is_sealed`: whether the index must have an entry for the largest timestamp.
+    /// The findings, after the last batch. `is_sealed`: whether the index must have an entry for the largest
+    /// timestamp.
     pub(super) fn finish(
         mut self,
         end_offset: i64,

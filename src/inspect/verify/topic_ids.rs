@@ -1,5 +1,5 @@
-//! The topic ids in the `partition.metadata` files of a data directory, compared with the metadata of the cluster, or with each other: a
-//! topic has one id, and an id one topic.
+//! The topic ids in the `partition.metadata` files of a data directory, compared with the metadata of the
+//! cluster, or with each other: a topic has one id, and an id one topic.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -22,8 +22,9 @@ pub(super) struct TopicIds {
 }
 
 impl TopicIds {
-    /// Reads the ids of all partitions of a data directory, and compares them with the metadata of the cluster, there or in one of
-    /// `others`; without it, with each other. A file that cannot be read is a finding of its partition.
+    /// Reads the ids of all partitions of a data directory, and compares them with the metadata of the
+    /// cluster, there or in one of `others`; without it, with each other. A file that cannot be read is a
+    /// finding of its partition.
     pub(super) fn read(data_directory: &Directory, others: &[PathBuf]) -> Result<Self> {
         let mut ids = Vec::new();
         for (name, file_type) in data_directory.list_until_stable(Directory::entries)? {
@@ -113,7 +114,8 @@ fn contradictions(ids: &[(String, String, String)]) -> HashMap<String, (Rule, Di
     wrong
 }
 
-/// Whether all partitions of a topic have this id: then it is not known which of the topics with it is the wrong one.
+/// Whether all partitions of a topic have this id: then it is not known which of the topics with it is the
+/// wrong one.
 fn has_no_other_id(by_topic: &BTreeMap<&str, BTreeMap<&str, usize>>, topic: &str, id: &str) -> bool {
     by_topic.get(topic).is_some_and(|ids| ids.keys().all(|known| *known == id))
 }

@@ -10,11 +10,12 @@ use super::wrong_entries::WrongEntries;
 use crate::error::{Error, Result};
 use crate::index::TransactionIndex;
 
-/// The findings about each entry by itself: its marker is in the segment, its offsets and those of the entries are in order.
+/// The findings about each entry by itself: its marker is in the segment, its offsets and those of the
+/// entries are in order.
 ///
-/// The last stable offset in an entry depends on how appends were grouped, so only its range is checked: an append with the marker
-/// may have gone on up to the end of the segment. [`StableLimits`](super::stable_limits::StableLimits) compares it with the
-/// transactions that were open.
+/// The last stable offset in an entry depends on how appends were grouped, so only its range is checked: an
+/// append with the marker may have gone on up to the end of the segment.
+/// [`StableLimits`](super::stable_limits::StableLimits) compares it with the transactions that were open.
 pub(super) fn check(
     index: &TransactionIndex,
     partition: &Path,

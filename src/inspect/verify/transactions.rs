@@ -12,8 +12,8 @@ use crate::log::Log;
 /// The maximum number of aborted transactions that are compared.
 const MAX_ABORTED: usize = 1 << 20;
 
-/// The findings: an aborted transaction without an entry, and an entry with another first offset. Nothing if no batch is of a
-/// transaction, or if damage may have destroyed a marker.
+/// The findings: an aborted transaction without an entry, and an entry with another first offset. Nothing if
+/// no batch is of a transaction, or if damage may have destroyed a marker.
 pub(super) fn check(log: &Log, summaries: &[Summary]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     if !summaries.iter().any(|summary| summary.is_transactional) {

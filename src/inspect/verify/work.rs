@@ -51,8 +51,9 @@ thread_local! {
     static SOURCE: RefCell<Option<Source>> = const { RefCell::new(None) };
 }
 
-/// The interrupt of the logs that are verified. Only the calling thread asks the caller: a signal is the main thread's. The other
-/// threads are stopped by it, wherever they read: also within a long damaged range, or a file of zeros.
+/// The interrupt of the logs that are verified. Only the calling thread asks the caller: a signal is the main
+/// thread's. The other threads are stopped by it, wherever they read: also within a long damaged range, or a
+/// file of zeros.
 pub(super) const OF_THREAD: Interrupt = Interrupt(|| {
     SOURCE.with_borrow(|source| match source {
         Some(Source::Caller(interrupt)) => (interrupt.0)(),

@@ -165,8 +165,8 @@ impl WriterFiles {
     }
 }
 
-/// The findings, the last of which is about a start that only the leader epochs show. Beside the checkpoints of its data directory, the log
-/// of a tiered topic is known by them ([`Rule::RemoteStart`]).
+/// The findings, the last of which is about a start that only the leader epochs show. Beside the checkpoints
+/// of its data directory, the log of a tiered topic is known by them ([`Rule::RemoteStart`]).
 fn may_be_remote(mut findings: Vec<Finding>) -> Vec<Finding> {
     let last = findings.pop().map(|finding| match finding.rule {
         Rule::LostStart => finding.because(LIKE_REMOTE).with_remedy(UNLESS_REMOTE),

@@ -28,11 +28,12 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// Makes the next batch of the segment the current one, verified if the walk verifies checksums. At the end of the segment there
-    /// is none, and the walk is closed. If there is damage instead of a batch, returns it.
+    /// Makes the next batch of the segment the current one, verified if the walk verifies checksums. At the
+    /// end of the segment there is none, and the walk is closed. If there is damage instead of a batch,
+    /// returns it.
     ///
-    /// A batch is verified before it is skipped or ends the range, because the position and the offsets of the next batch
-    /// depend on its header.
+    /// A batch is verified before it is skipped or ends the range, because the position and the offsets of
+    /// the next batch depend on its header.
     pub(super) fn next_batch(&mut self) -> Result<Option<Damage>> {
         self.batch = None;
         let Some(walk) = &mut self.walk else { return Ok(None) };
@@ -49,7 +50,8 @@ impl Cursor {
         Ok(None)
     }
 
-    /// The last offset before the current batch if the batch begins at or below it: its records up to there were read before.
+    /// The last offset before the current batch if the batch begins at or below it: its records up to there
+    /// were read before.
     pub(super) fn overlap(&self, batch: &Batch) -> Option<i64> {
         let before = self.before?.last_offset;
         (batch.header.base_offset <= before).then_some(before)
@@ -106,7 +108,8 @@ impl Scan {
         Ok(())
     }
 
-    /// A walk through the part of a segment that may contain records of the range; `None` if all of it is too old.
+    /// A walk through the part of a segment that may contain records of the range; `None` if all of it is too
+    /// old.
     fn walk_in(&self, segment: &Segment) -> Result<Option<Walk>> {
         let from = self.filter.start.max(segment.base_offset());
         let leader_epoch = self.cursor.leader_epoch.unwrap_or(-1);

@@ -13,11 +13,12 @@ impl Scan {
         self.damaged_ranges.last().filter(|_| self.filter.options.on_damage == OnDamage::Report).cloned()
     }
 
-    /// Skips damage that the walk found: returns an error, or adds a damaged range, and returns it if the scan reports
-    /// them.
+    /// Skips damage that the walk found: returns an error, or adds a damaged range, and returns it if the
+    /// scan reports them.
     ///
-    /// Damage outside the scan's range is ignored. Damage between two consecutive offsets covers no offset. It is reported
-    /// by the scan whose range ends there, so that of two adjacent scans exactly one reports it.
+    /// Damage outside the scan's range is ignored. Damage between two consecutive offsets covers no offset.
+    /// It is reported by the scan whose range ends there, so that of two adjacent scans exactly one
+    /// reports it.
     pub(super) fn skip_damage(&mut self, damage: &Damage) -> Result<Option<DamagedRange>> {
         let (start, end) = (self.filter.start, self.filter.end);
         if damage.offset > end {
@@ -63,7 +64,8 @@ impl Scan {
         };
         let from = batch.header.base_offset;
         let malformed = batch.header.damage_or(malformed, walk.bytes(batch)?);
-        // a later version or a higher limit may be able to read it: this is not damage, and skipping it would lose records silently
+        // a later version or a higher limit may be able to read it: this is not damage, and skipping it would
+        // lose records silently
         if !malformed.is_damage() || self.filter.raises() {
             return Err(malformed.at(segment.path(), batch.position, Some(from)));
         }
@@ -85,7 +87,8 @@ impl Scan {
         Ok(())
     }
 
-    /// Fails at the end of the log if valid batches may follow it: they are of a later format, or the search for them was given up.
+    /// Fails at the end of the log if valid batches may follow it: they are of a later format, or the search
+    /// for them was given up.
     fn ensure_certain_end(&self) -> Result<()> {
         // what follows a given end is not asked for
         let is_whole = self.filter.options.ranges.end_offset.is_none_or(|given| given > self.filter.end);
@@ -95,8 +98,8 @@ impl Scan {
         tail.cut.as_ref().filter(|_| !tail.is_certain()).map_or(Ok(()), |cut| Err(last.corrupt(cut)))
     }
 
-    /// After the last batch of the log: a torn batch is a damaged range too, returned once; the zeros of a preallocated
-    /// file are not, nor is an append in progress.
+    /// After the last batch of the log: a torn batch is a damaged range too, returned once; the zeros of a
+    /// preallocated file are not, nor is an append in progress.
     pub(super) fn damaged_tail(&mut self) -> Result<Option<DamagedRange>> {
         self.finished = true;
         if self.filter.raises() {
@@ -123,7 +126,8 @@ impl Scan {
     }
 }
 
-/// The rest of the current batch, from an offset at which a record breaks the format: an error, or a damaged range.
+/// The rest of the current batch, from an offset at which a record breaks the format: an error, or a damaged
+/// range.
 #[cold]
 pub(super) fn damaged_rest(
     segment: Option<&Arc<Segment>>,

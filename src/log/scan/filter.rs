@@ -29,7 +29,8 @@ impl Filter {
     /// Errors of [`Log::scan`].
     pub(super) fn new(log: &Log, mut options: ScanOptions) -> Result<Self> {
         let (start, mut end) = log.resolve(&options.ranges)?;
-        // after a damaged batch whose length is wrong, only its checksum shows that the next batch is elsewhere
+        // after a damaged batch whose length is wrong, only its checksum shows that the next batch is
+        // elsewhere
         options.check_crcs |= options.on_damage != OnDamage::Raise;
         let mut transactions = None;
         if options.isolation_level == IsolationLevel::ReadCommitted {
@@ -60,15 +61,17 @@ impl Filter {
         in_time && visible
     }
 
-    /// The number of records that are in the ranges of a batch that the filter accepts, if its header gives it; `None` if only the
-    /// records do. Not for damage that is skipped: a damaged batch would be counted.
+    /// The number of records that are in the ranges of a batch that the filter accepts, if its header gives
+    /// it; `None` if only the records do. Not for damage that is skipped: a damaged batch would be
+    /// counted.
     #[cfg(any(feature = "inspect", feature = "plan"))]
     pub(super) fn count_in_header(&self, header: &BatchHeader) -> Option<i32> {
         let is_counted = |count| self.is_counted(count, header) && !self.is_cut_by_time(header);
         header.count.filter(|count| *count == 0 || is_counted(*count))
     }
 
-    /// Whether only the records of a batch that the filter accepts show which of them are in the range of times.
+    /// Whether only the records of a batch that the filter accepts show which of them are in the range of
+    /// times.
     #[cfg(any(feature = "inspect", feature = "plan"))]
     pub(super) fn is_cut_by_time(&self, header: &BatchHeader) -> bool {
         self.options.ranges.has_times() && !has_one_time(header)
@@ -126,8 +129,9 @@ impl Filter {
     }
 }
 
-/// Whether all records of a batch have the time in its header. The largest time of a batch with create times does not show that a
-/// record has it, also not of a batch with one record: a follower stores the header of its leader as it is.
+/// Whether all records of a batch have the time in its header. The largest time of a batch with create times
+/// does not show that a record has it, also not of a batch with one record: a follower stores the header of
+/// its leader as it is.
 fn has_one_time(header: &BatchHeader) -> bool {
     match header.magic {
         2 => header.timestamp_type() == TimestampType::LogAppendTime,
@@ -136,7 +140,8 @@ fn has_one_time(header: &BatchHeader) -> bool {
     }
 }
 
-/// Whether a number of records is possible for the size of a batch, so that its header need not be compared with its records.
+/// Whether a number of records is possible for the size of a batch, so that its header need not be compared
+/// with its records.
 #[cfg(any(feature = "inspect", feature = "plan"))]
 fn is_plausible(count: i32, header: &BatchHeader) -> bool {
     i64::from(count) <= header.offsets() && i64::from(count) <= i64::from(header.size)

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use crate::segment::{Batch, Segment};
 use crate::types::{is_or_are, offsets_in_words};
 
-/// Batches that were lost within a segment: neither compaction nor damage nor a truncation explains the missing offsets.
+/// Batches that were lost within a segment: neither compaction nor damage nor a truncation explains the
+/// missing offsets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LostGap {
     /// The `.log`.

@@ -42,7 +42,8 @@ pub struct Scan {
     log: Log,
     filter: Filter,
     cursor: Cursor,
-    /// The iterator over the records of the current batch, and the place of their bytes; `None` if they are not returned.
+    /// The iterator over the records of the current batch, and the place of their bytes; `None` if they are
+    /// not returned.
     records: Option<(Records, Payload)>,
     buffer: Arc<Vec<u8>>,
     damaged_ranges: Vec<DamagedRange>,
@@ -82,9 +83,9 @@ impl Log {
     /// Starts a scan.
     ///
     /// # Errors
-    /// [`Error::OffsetOutOfRange`](crate::Error::OffsetOutOfRange) for a start below the log start or above the log end offset;
-    /// [`Error::Config`](crate::Error::Config) for a start above its end or a negative time; for a committed scan those of
-    /// [`Log::last_stable_offset`].
+    /// [`Error::OffsetOutOfRange`](crate::Error::OffsetOutOfRange) for a start below the log start or above
+    /// the log end offset; [`Error::Config`](crate::Error::Config) for a start above its end or a
+    /// negative time; for a committed scan those of [`Log::last_stable_offset`].
     pub fn scan(&self, options: ScanOptions) -> Result<Scan> {
         let filter = Filter::new(self, options)?;
         let is_uncommitted =
@@ -132,13 +133,14 @@ impl Scan {
         }
     }
 
-    /// Leaves out the first records in the range. For a scan that begins inside a batch with several records at one place of the
-    /// range.
+    /// Leaves out the first records in the range. For a scan that begins inside a batch with several records
+    /// at one place of the range.
     pub(super) fn leave_out(&mut self, records: u64) {
         self.left_out = records;
     }
 
-    /// Also reports damage at the end of the log if the scan begins there: it continues a scan that has read up to there.
+    /// Also reports damage at the end of the log if the scan begins there: it continues a scan that has read
+    /// up to there.
     #[cfg(feature = "arrow")]
     pub(crate) fn include_tail(&mut self) {
         self.finished &= self.filter.start > self.filter.end;
@@ -149,8 +151,8 @@ impl Scan {
         &self.damaged_ranges
     }
 
-    /// The size of the current batch, whose header this is, as it would be without compression. Only after [`Scan::next_step`], and
-    /// before [`Scan::next_record`] has returned the last record.
+    /// The size of the current batch, whose header this is, as it would be without compression. Only after
+    /// [`Scan::next_step`], and before [`Scan::next_record`] has returned the last record.
     #[cfg(feature = "inspect")]
     pub(crate) fn uncompressed_size(&self, header: &crate::record::BatchHeader) -> u64 {
         match &self.records {
@@ -174,9 +176,9 @@ impl Scan {
         self.lost_gap.as_ref()
     }
 
-    /// The first offset returned so far that belongs to a transaction that was aborted, or has not ended: a committed
-    /// reader does not see it. `None` if there is none. *Cost*: if the scan ended within a transaction, reads the log up to
-    /// its marker.
+    /// The first offset returned so far that belongs to a transaction that was aborted, or has not ended: a
+    /// committed reader does not see it. `None` if there is none. *Cost*: if the scan ended within a
+    /// transaction, reads the log up to its marker.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged),
@@ -192,9 +194,10 @@ impl Scan {
         (!uncommitted.is_none()).then_some(uncommitted)
     }
 
-    /// The number of records of the current batch that the scan returns, if the batch's header gives it; 0 for transaction markers.
-    /// `None` also for an uncompressed batch with records out of place, unless the scan verifies no checksums: then only headers are
-    /// read. No broker stores a compressed batch like that.
+    /// The number of records of the current batch that the scan returns, if the batch's header gives it; 0
+    /// for transaction markers. `None` also for an uncompressed batch with records out of place, unless
+    /// the scan verifies no checksums: then only headers are read. No broker stores a compressed batch
+    /// like that.
     #[cfg(any(feature = "inspect", feature = "plan"))]
     pub(crate) fn count_in_header(&mut self, batch: &Batch) -> Result<Option<i32>> {
         let header = &batch.header;
@@ -225,10 +228,10 @@ impl Scan {
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) with [`OnDamage::Raise`]; and, whatever [`OnDamage`] is,
-    /// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat), [`Error::BatchTooLarge`](crate::Error::BatchTooLarge),
-    /// [`Error::Io`](crate::Error::Io),
-    /// [`Error::LogChanged`](crate::Error::LogChanged) and [`Error::Interrupted`](crate::Error::Interrupted). An error ends the
-    /// scan.
+    /// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat),
+    /// [`Error::BatchTooLarge`](crate::Error::BatchTooLarge), [`Error::Io`](crate::Error::Io),
+    /// [`Error::LogChanged`](crate::Error::LogChanged) and [`Error::Interrupted`](crate::Error::Interrupted).
+    /// An error ends the scan.
     pub fn next_step(&mut self) -> Result<Option<ScanStep>> {
         loop {
             if let ControlFlow::Break(step) = self.next_step_within(u64::MAX)? {
@@ -266,8 +269,8 @@ impl Scan {
     /// The next record in the range, of the batch that [`Scan::next_step`] returned; `None` after the last.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if a record breaks the format (with [`OnDamage::Raise`]; else the rest of the
-    /// batch becomes a damaged range).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if a record breaks the format (with [`OnDamage::Raise`];
+    /// else the rest of the batch becomes a damaged range).
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
         self.next_record_if(|_, _| true)
@@ -350,8 +353,8 @@ impl Scan {
         Ok(damaged.map_or(Advance::Skipped, Advance::DamagedRange))
     }
 
-    /// The damage of a batch that the scan skips by its header. Where the scan verifies no checksums, a flipped bit in a header
-    /// would otherwise lose the records of the batch.
+    /// The damage of a batch that the scan skips by its header. Where the scan verifies no checksums, a
+    /// flipped bit in a header would otherwise lose the records of the batch.
     fn damage_of_skipped(&mut self) -> Result<Option<Damage>> {
         if self.filter.options.check_crcs {
             return Ok(None);
@@ -412,8 +415,8 @@ impl Scan {
         Ok(Decision::Returned)
     }
 
-    /// Counts a gap before the current batch, in its segment, that begins in the range and that nothing explains, and warns of it.
-    /// Offsets in a damaged range do not count as missing.
+    /// Counts a gap before the current batch, in its segment, that begins in the range and that nothing
+    /// explains, and warns of it. Offsets in a damaged range do not count as missing.
     fn check_gap(&mut self, batch: &Batch) -> Result<()> {
         let (Some(segment), Some(before)) = (&self.cursor.segment, self.cursor.before) else { return Ok(()) };
         let start = before.last_offset + 1;
@@ -440,8 +443,8 @@ impl Scan {
         Ok(())
     }
 
-    /// Prepares the records of the current batch; false if they cannot be read and are a damaged range. Called for every batch that is
-    /// returned, unless only batches are.
+    /// Prepares the records of the current batch; false if they cannot be read and are a damaged range.
+    /// Called for every batch that is returned, unless only batches are.
     ///
     /// # Errors
     /// As [`Scan::next_step`].
@@ -465,7 +468,8 @@ impl Scan {
     }
 }
 
-/// The bytes of the current batch's records, and the bytes after the batch that are in memory; `None` if there is no walk.
+/// The bytes of the current batch's records, and the bytes after the batch that are in memory; `None` if
+/// there is no walk.
 #[inline]
 fn payload_bytes<'a>(
     batch: Option<&Batch>,

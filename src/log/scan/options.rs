@@ -31,14 +31,16 @@ pub struct ScanOptions {
     pub on_damage: OnDamage,
     /// Return every batch of the range by its header, including control batches, and open none.
     pub batches_only: bool,
-    /// Whether the checksum of each batch is verified. False is `check.crcs=false` of Kafka's consumer: damage that breaks the
-    /// structure of batches and records is still found, and other damaged bytes are returned as data.
+    /// Whether the checksum of each batch is verified. False is `check.crcs=false` of Kafka's consumer:
+    /// damage that breaks the structure of batches and records is still found, and other damaged bytes
+    /// are returned as data.
     ///
-    /// The checksums of batches that the scan skips by their headers are verified, so that damage loses no record silently.
-    /// Checksums still decide where the log ends (a last batch whose checksum does not match is not part of it), which batch
-    /// follows damage, and which batch an entry of a time index names.
-    /// With [`IsolationLevel::ReadCommitted`] every checksum is verified, because a damaged batch is in no transaction; and with
-    /// [`OnDamage::Skip`] and [`OnDamage::Report`], because after a batch of a wrong length intact ones would be skipped.
+    /// The checksums of batches that the scan skips by their headers are verified, so that damage loses no
+    /// record silently. Checksums still decide where the log ends (a last batch whose checksum does not
+    /// match is not part of it), which batch follows damage, and which batch an entry of a time index
+    /// names. With [`IsolationLevel::ReadCommitted`] every checksum is verified, because a damaged batch
+    /// is in no transaction; and with [`OnDamage::Skip`] and [`OnDamage::Report`], because after a batch
+    /// of a wrong length intact ones would be skipped.
     pub check_crcs: bool,
 }
 

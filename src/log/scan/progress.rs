@@ -31,7 +31,8 @@ pub(crate) struct Counted {
 }
 
 impl Progress {
-    /// The maximum number of logs that are kept open for [`Progress::first_uncommitted`], but for those with an error.
+    /// The maximum number of logs that are kept open for [`Progress::first_uncommitted`], but for those with
+    /// an error.
     const MAX_LOGS: usize = 16;
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -48,15 +49,16 @@ impl Progress {
         self.lock().stats
     }
 
-    /// The first gap within a segment that nothing explains: none if damaged ranges were skipped, which explain missing offsets.
+    /// The first gap within a segment that nothing explains: none if damaged ranges were skipped, which
+    /// explain missing offsets.
     #[cfg(feature = "plan")]
     pub(crate) fn unexplained_gap(&self) -> Option<LostGap> {
         let progress = self.lock();
         progress.lost_gap.clone().filter(|_| progress.damaged_ranges.is_empty())
     }
 
-    /// The partition directory and the first returned offset of a transaction that was aborted or has not ended; see
-    /// [`Scan::first_uncommitted`].
+    /// The partition directory and the first returned offset of a transaction that was aborted or has not
+    /// ended; see [`Scan::first_uncommitted`].
     ///
     /// # Errors
     /// Those of [`Scan::first_uncommitted`].
@@ -70,8 +72,8 @@ impl Progress {
         Ok(None)
     }
 
-    /// Adds what a scan has found since the last call. `counted` begins empty and belongs to this scan. Scans are read one
-    /// after another.
+    /// Adds what a scan has found since the last call. `counted` begins empty and belongs to this scan. Scans
+    /// are read one after another.
     pub(crate) fn update(&self, scan: &Scan, counted: &mut Counted) {
         if counted.index.is_none() {
             self.decide_earlier();
@@ -89,8 +91,8 @@ impl Progress {
         progress.uncommitted.extend(scan.uncommitted().map(|uncommitted| (scan.log().clone(), uncommitted)));
     }
 
-    /// If many logs were read, forgets those in which all transactions are committed, and those after one in which one is not: the
-    /// others keep their logs open.
+    /// If many logs were read, forgets those in which all transactions are committed, and those after one in
+    /// which one is not: the others keep their logs open.
     fn decide_earlier(&self) {
         if self.lock().uncommitted.len() < Self::MAX_LOGS {
             return;

@@ -5,8 +5,8 @@ use crate::log::Log;
 
 /// A range of a log, half-open in offsets and in time. A record must be in both.
 ///
-/// A batch of an old client can have records above its last offset. In a range of offsets they count as at that offset, as in a fetch
-/// request.
+/// A batch of an old client can have records above its last offset. In a range of offsets they count as at
+/// that offset, as in a fetch request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ranges {
     /// Inclusive; `None` is the log start offset.
@@ -19,8 +19,8 @@ pub struct Ranges {
     pub end_time: Option<i64>,
 }
 
-/// A half-open range of the offsets of records; the default has all. A record above the last offset of its batch is in it by its own
-/// offset, unlike in [`Ranges`], which determine what is read.
+/// A half-open range of the offsets of records; the default has all. A record above the last offset of its
+/// batch is in it by its own offset, unlike in [`Ranges`], which determine what is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordOffsetRange {
     /// Inclusive.

@@ -1,4 +1,5 @@
-//! The records of a scan's current batch as positions in its payload: for columns, which take many records at a time.
+//! The records of a scan's current batch as positions in its payload: for columns, which take many records at
+//! a time.
 
 use std::ops::Range;
 
@@ -11,8 +12,9 @@ use crate::record::{Payload, RecordSpan};
 use crate::segment::SharedBytes;
 
 impl Scan {
-    /// Replaces `spans` by the next records of the batch that [`Scan::next_step`] returned: of at most `max` records those in
-    /// the range. False after the last. The caller passes the records that it returns to [`Scan::note_returned`].
+    /// Replaces `spans` by the next records of the batch that [`Scan::next_step`] returned: of at most `max`
+    /// records those in the range. False after the last. The caller passes the records that it returns to
+    /// [`Scan::note_returned`].
     ///
     /// # Errors
     /// As [`Scan::next_record`].
@@ -23,8 +25,8 @@ impl Scan {
         let Some((bytes, next)) = payload_bytes(batch.as_ref(), *payload, walk, &self.buffer)? else {
             return Ok(false);
         };
-        // The checksum of the next batch waits for memory, and decoding this one does not: at the same time both take less. Of long
-        // records only the first two lines are loaded here.
+        // The checksum of the next batch waits for memory, and decoding this one does not: at the same time
+        // both take less. Of long records only the first two lines are loaded here.
         match records.next_spans(bytes, max, spans, |start| prefetch_two_lines(next, start)) {
             Ok(has_more) => {
                 self.filter.retain(batch.map_or(i64::MAX, |batch| batch.header.last_offset), spans);
@@ -45,8 +47,9 @@ impl Scan {
         }
     }
 
-    /// The bytes to which the spans of the current batch refer. They can be kept, and nobody can shorten them: only with
-    /// [`Io::Mmap`](crate::types::Io::Mmap), which asserts that the files are not changed, are they in a mapping.
+    /// The bytes to which the spans of the current batch refer. They can be kept, and nobody can shorten
+    /// them: only with [`Io::Mmap`](crate::types::Io::Mmap), which asserts that the files are not
+    /// changed, are they in a mapping.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).

@@ -6,11 +6,13 @@
 pub struct ScanStats {
     /// Records returned.
     pub records: u64,
-    /// Batches whose records (or, with `batches_only`, headers) were returned, including batches without a record.
+    /// Batches whose records (or, with `batches_only`, headers) were returned, including batches without a
+    /// record.
     pub batches: u64,
     /// Batches skipped by their headers, without decompression.
     pub batches_skipped: u64,
-    /// Batches decompressed. Not counted: v0 or v1 wrappers that are decompressed only for their base offset.
+    /// Batches decompressed. Not counted: v0 or v1 wrappers that are decompressed only for their base
+    /// offset.
     pub batches_decompressed: u64,
     /// Segments whose `.log` was walked.
     pub segments_opened: u64,
@@ -18,8 +20,8 @@ pub struct ScanStats {
     pub bytes_read: u64,
     /// Gaps in the offsets between two batches, as compaction and aborted producers leave them.
     pub offset_gaps: u64,
-    /// Gaps between two batches of a segment that nothing explains: neither compaction nor damage nor a truncation. Batches were
-    /// lost there.
+    /// Gaps between two batches of a segment that nothing explains: neither compaction nor damage nor a
+    /// truncation. Batches were lost there.
     pub lost_gaps: u64,
 }
 

@@ -1,8 +1,9 @@
-//! Whether a scan that reads uncommitted records returned any of a transaction that was aborted, or has not ended.
+//! Whether a scan that reads uncommitted records returned any of a transaction that was aborted, or has not
+//! ended.
 //!
-//! The scan reads the markers anyway, so nothing is read twice: a transaction is tracked from its first returned batch
-//! to its producer's next marker. Only if the range ends within transactions, the log is read further, up to their
-//! markers.
+//! The scan reads the markers anyway, so nothing is read twice: a transaction is tracked from its first
+//! returned batch to its producer's next marker. Only if the range ends within transactions, the log is read
+//! further, up to their markers.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,8 @@ use crate::segment::{Batch, SCAN_READ, Step, Walk};
 /// The state of the transactions whose records a scan returned.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Uncommitted {
-    /// The lowest returned offset of a transaction that was aborted, or whose marker damage may have destroyed.
+    /// The lowest returned offset of a transaction that was aborted, or whose marker damage may have
+    /// destroyed.
     first: Option<i64>,
     /// The first returned offset of each producer whose next marker was not read yet.
     open: HashMap<i64, i64>,
@@ -72,14 +74,14 @@ impl Uncommitted {
         Ok(())
     }
 
-    /// Counts all open transactions as aborted, because damage may have destroyed their markers: a committed reader does
-    /// not see them.
+    /// Counts all open transactions as aborted, because damage may have destroyed their markers: a committed
+    /// reader does not see them.
     pub(super) fn assume_aborted(&mut self) {
         self.first = self.first.into_iter().chain(self.open.drain().map(|(_, offset)| offset)).min();
     }
 
-    /// The first returned offset of a transaction that was aborted, or has not ended. *Cost*: reads the log further, up to
-    /// the markers of transactions that continue after the scanned range.
+    /// The first returned offset of a transaction that was aborted, or has not ended. *Cost*: reads the log
+    /// further, up to the markers of transactions that continue after the scanned range.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged),
@@ -120,7 +122,8 @@ impl Uncommitted {
         Ok(self.first)
     }
 
-    /// Whether a transaction that has not ended begins before an offset: otherwise its outcome does not matter.
+    /// Whether a transaction that has not ended begins before an offset: otherwise its outcome does not
+    /// matter.
     fn is_open_below(&self, offset: Option<i64>) -> bool {
         self.open.values().any(|first| offset.is_none_or(|offset| *first < offset))
     }

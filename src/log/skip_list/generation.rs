@@ -6,9 +6,9 @@ use crate::loom_shim::{Arc, AtomicUsize, OnceLock, Ordering, PUBLISH};
 
 /// A table of nodes that only grows at its end.
 ///
-/// An *address* is node × `N` + index in the node. The *tail* is one past the address of the last entry, 0 if there is none:
-/// it contains the number of nodes and the number of keys in the last one, in one word. Everything below a tail that was
-/// loaded with Acquire is complete and never changes.
+/// An *address* is node × `N` + index in the node. The *tail* is one past the address of the last entry, 0 if
+/// there is none: it contains the number of nodes and the number of keys in the last one, in one word.
+/// Everything below a tail that was loaded with Acquire is complete and never changes.
 pub(super) struct Generation<V, const N: usize> {
     tail: AtomicUsize,
     /// The first key of each node, in rows.
@@ -20,7 +20,8 @@ pub(super) struct Generation<V, const N: usize> {
 
 /// A node in the table.
 struct Placed<V, const N: usize> {
-    /// The number of entries in the nodes before it. It is final, because only the last node of a table grows.
+    /// The number of entries in the nodes before it. It is final, because only the last node of a table
+    /// grows.
     before: usize,
     node: Arc<Node<V, N>>,
 }
@@ -69,8 +70,8 @@ impl<V, const N: usize> Generation<V, N> {
         }
     }
 
-    /// Publishes everything below `tail` to readers. This is the one store that orders all others: what it publishes must be
-    /// written before.
+    /// Publishes everything below `tail` to readers. This is the one store that orders all others: what it
+    /// publishes must be written before.
     #[inline]
     pub(super) fn publish(&self, tail: usize) {
         self.tail.store(tail, PUBLISH);
@@ -138,8 +139,8 @@ impl<V, const N: usize> Generation<V, N> {
         }
     }
 
-    /// The address of the greatest key at or below `target`, which is below the last published key; `None` if `target` is
-    /// below the first key.
+    /// The address of the greatest key at or below `target`, which is below the last published key; `None` if
+    /// `target` is below the first key.
     ///
     /// Inlined into both readers: a call would cost as much as two halvings.
     #[inline]
@@ -164,8 +165,9 @@ impl<V, const N: usize> Generation<V, N> {
     /// The node for `target` if `lane1` has several rows.
     #[inline]
     fn descend(&self, target: i64) -> Option<usize> {
-        // lane2 has a second row from N³ entries on, 262,144 for the 64 of a release build. This is rare, so the rows' first
-        // keys are searched directly instead of through a third lane; the result is correct at any size
+        // lane2 has a second row from N³ entries on, 262,144 for the 64 of a release build. This is rare, so
+        // the rows' first keys are searched directly instead of through a third lane; the result is
+        // correct at any size
         let top = if self.lane2.len() == 1 {
             0
         } else {

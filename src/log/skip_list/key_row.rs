@@ -9,8 +9,8 @@ pub(super) const UNWRITTEN: i64 = i64::MAX;
 
 /// `N` keys in ascending order, [`UNWRITTEN`] after the last. `N` is a power of two.
 ///
-/// Every load and store is relaxed: the list's tail determines which keys a reader may rely on. What it sees beyond (a key
-/// of a concurrent push, or none) is above every target that it searches here.
+/// Every load and store is relaxed: the list's tail determines which keys a reader may rely on. What it sees
+/// beyond (a key of a concurrent push, or none) is above every target that it searches here.
 ///
 /// Aligned, so that the last three halvings stay in one cache line.
 #[repr(align(64))]
@@ -53,14 +53,16 @@ impl<const N: usize> KeyRow<N> {
 
     /// Takes the same number of steps for any contents. `at` ends at the last key that is not above `target`.
     ///
-    /// The result of the comparison is unpredictable, so a branch on it is mispredicted half of the time. Without
-    /// `select_unpredictable` the compiler generates branches in some callers, and a look-up takes 3–4 times as long.
+    /// The result of the comparison is unpredictable, so a branch on it is mispredicted half of the time.
+    /// Without `select_unpredictable` the compiler generates branches in some callers, and a look-up
+    /// takes 3–4 times as long.
     #[inline]
     fn halve(&self, half: usize, target: i64) -> usize {
         let mut at = 0;
         let mut half = half;
         while half > 0 {
-            // `at` is a multiple of `2 * half`: `|` equals `+`, and shows the compiler that the sum stays below `N`
+            // `at` is a multiple of `2 * half`: `|` equals `+`, and shows the compiler that the sum stays
+            // below `N`
             let middle = at | half;
             at = select_unpredictable(self.key(middle) <= target, middle, at);
             half /= 2;

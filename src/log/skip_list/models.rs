@@ -1,5 +1,6 @@
-//! Loom explores every interleaving of a writer with a reader, and every stale value that the memory model allows, without
-//! a bound. Nodes and rows have two keys here, so a few pushes cross the end of a node, of the table and of a lane.
+//! Loom explores every interleaving of a writer with a reader, and every stale value that the memory model
+//! allows, without a bound. Nodes and rows have two keys here, so a few pushes cross the end of a node, of
+//! the table and of a lane.
 
 use loom::thread;
 
@@ -16,8 +17,8 @@ fn list_of(keys: &[i64]) -> SkipList<i64> {
     SkipList::from_sorted(keys.iter().map(|&key| (key, key))).unwrap()
 }
 
-/// The queries of a reader while base offsets 10, 20, … are pushed: the active segment, the floor of its base offset, its
-/// predecessor.
+/// The queries of a reader while base offsets 10, 20, … are pushed: the active segment, the floor of its base
+/// offset, its predecessor.
 fn look_around(reader: &mut Reader<i64>) {
     let Some(&active) = reader.floor(i64::MAX - 1) else { return };
     assert_eq!(reader.floor(active), Some(&active));

@@ -27,7 +27,8 @@ impl<V, const N: usize> Node<V, N> {
         self.slots.get(index)?.get()
     }
 
-    // The following methods are for the writer only: a reader may see fewer keys, or keys that its tail does not publish.
+    // The following methods are for the writer only: a reader may see fewer keys, or keys that its tail does
+    // not publish.
 
     /// The number of entries written.
     pub(super) fn len(&self) -> usize {

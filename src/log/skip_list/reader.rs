@@ -6,12 +6,12 @@ use crate::loom_shim::{Cached, KEYS};
 
 /// Looks up keys in the current list. One per thread: it takes `&mut self` because it caches the last view.
 ///
-/// *Cost*: if nothing changed since the last call, two loads and three comparisons more than a [`View`]. After a push each
-/// reader increments the reference count of the new active value once, and after a change also that of the generation. A
-/// look-up changes no count, so readers do not slow each other down.
+/// *Cost*: if nothing changed since the last call, two loads and three comparisons more than a [`View`].
+/// After a push each reader increments the reference count of the new active value once, and after a change
+/// also that of the generation. A look-up changes no count, so readers do not slow each other down.
 ///
-/// *Concurrency*: lock-free. Each call sees the whole of a change or nothing of it, and never less than an earlier call
-/// of the same reader. An idle reader keeps its last view alive.
+/// *Concurrency*: lock-free. Each call sees the whole of a change or nothing of it, and never less than an
+/// earlier call of the same reader. An idle reader keeps its last view alive.
 #[derive(Clone)]
 pub struct Reader<V, const N: usize = KEYS> {
     current: Cached<Generation<V, N>>,

@@ -125,7 +125,8 @@ fn every_key_but_the_greatest_is_allowed() {
     assert_eq!(between(&view, i64::MIN, i64::MAX), keys);
 }
 
-/// Around a node, a row of lane1, and (with nodes of 4 keys: 4³ = 64) a row of lane2, pushed and built at once.
+/// Around a node, a row of lane1, and (with nodes of 4 keys: 4³ = 64) a row of lane2, pushed and built at
+/// once.
 #[test]
 fn look_ups_at_every_boundary_of_nodes_and_lanes_equal_a_vecs() {
     for count in [1, 2, 63, 64, 65, 127, 128, 129, 1023, 1024, 1025, 4095, 4096, 4097, 4161] {

@@ -8,9 +8,9 @@ use crate::loom_shim::{Arc, KEYS};
 
 /// The list as it was when the view was created. Later writes do not change it.
 ///
-/// *Cost*: creating or cloning one increments the reference counts of a generation and of the last value. *Concurrency*:
-/// shared by any number of threads; nothing in it is ever written. It keeps its generation alive, and so every value in it:
-/// drop it soon if values own files.
+/// *Cost*: creating or cloning one increments the reference counts of a generation and of the last value.
+/// *Concurrency*: shared by any number of threads; nothing in it is ever written. It keeps its generation
+/// alive, and so every value in it: drop it soon if values own files.
 #[derive(Clone)]
 pub struct View<V, const N: usize = KEYS> {
     generation: Arc<Generation<V, N>>,
@@ -77,10 +77,11 @@ impl<V, const N: usize> View<V, N> {
         self.generation.value(next)
     }
 
-    /// The values with keys in `[floor of start, end)`, in order: the segments that may have offsets in `[start, end)`.
+    /// The values with keys in `[floor of start, end)`, in order: the segments that may have offsets in
+    /// `[start, end)`.
     ///
-    /// If `start` has no floor, all with keys below `end`. Empty if `end` is not above `start` (if it is below, Kafka
-    /// throws; here the caller checks that).
+    /// If `start` has no floor, all with keys below `end`. Empty if `end` is not above `start` (if it is
+    /// below, Kafka throws; here the caller checks that).
     ///
     /// *Source*: `LogSegments.values`.
     pub fn between(&self, start: i64, end: i64) -> Iter<'_, V, N> {

@@ -3,14 +3,16 @@
 use crate::error::{Error, Result};
 use crate::record::Codec;
 
-/// Appends the compressed stream of `bytes` to `out`. The default levels are Kafka's: gzip −1 (that is 6), lz4 9, zstd 3.
+/// Appends the compressed stream of `bytes` to `out`. The default levels are Kafka's: gzip −1 (that is 6),
+/// lz4 9, zstd 3.
 ///
-/// Compressed bytes are not canonical: libraries produce different bytes for the same records, and no reader compares
-/// them. LZ4 has one compression strength here, Kafka's default (the fast one): its levels are checked and have no effect.
+/// Compressed bytes are not canonical: libraries produce different bytes for the same records, and no reader
+/// compares them. LZ4 has one compression strength here, Kafka's default (the fast one): its levels are
+/// checked and have no effect.
 ///
 /// # Errors
-/// [`Error::Config`] for a level that [`check_level`] refuses, for any codec but [`Codec::None`] if the crate was built
-/// without the feature `compression`, and if a library refuses the bytes.
+/// [`Error::Config`] for a level that [`check_level`] refuses, for any codec but [`Codec::None`] if the crate
+/// was built without the feature `compression`, and if a library refuses the bytes.
 ///
 /// # Source
 /// Kafka: `Compression.wrapForOutput` of each codec.
@@ -24,7 +26,8 @@ pub fn compress(codec: Codec, level: Option<i32>, bytes: &[u8], out: &mut Vec<u8
     stream(codec, level, bytes, out).inspect_err(|_| out.truncate(start))
 }
 
-/// Checks a compression level: gzip −1 and 1 to 9, lz4 1 to 17, zstd −131072 to 22; the other codecs have no levels.
+/// Checks a compression level: gzip −1 and 1 to 9, lz4 1 to 17, zstd −131072 to 22; the other codecs have no
+/// levels.
 ///
 /// # Errors
 /// [`Error::Config`] with the name of the setting.

@@ -10,8 +10,8 @@ const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 /// Up to this many bytes after a member are ignored, whatever they are: the smallest member is longer.
 const IGNORED: usize = 18;
 
-/// Appends the contents of the members of `bytes` to `output`. Bytes that follow a member and do not begin with a member's header are
-/// ignored.
+/// Appends the contents of the members of `bytes` to `output`. Bytes that follow a member and do not begin
+/// with a member's header are ignored.
 ///
 /// *Source*: `java.util.zip.GZIPInputStream.readTrailer`.
 pub(super) fn decompress(bytes: &[u8], max_bytes: usize, output: &mut Vec<u8>) -> Result<(), Malformed> {

@@ -1,13 +1,14 @@
-//! LZ4 frames, encoded and decoded here around the library's blocks: Kafka uses a subset of the frame format, and a wrong
-//! checksum for magic 0.
+//! LZ4 frames, encoded and decoded here around the library's blocks: Kafka uses a subset of the frame format,
+//! and a wrong checksum for magic 0.
 //!
 //! ```text
 //!  0             4     5    6              (all little-endian)
 //! │ 04 22 4D 18 │ FLG │ BD │ (content size u64) │ HC │ { size u32, bit 31 = stored │ data │ (checksum u32) } … │ 00 00 00 00
 //! ```
 //!
-//! HC is the second byte of xxHash32 over FLG to the content size. Writers of v0 included the frame's magic in the hash, so HC is
-//! not checked for v0 (KAFKA-3160). Kafka: `Lz4BlockInputStream`, `Lz4BlockOutputStream`.
+//! HC is the second byte of xxHash32 over FLG to the content size. Writers of v0 included the frame's magic
+//! in the hash, so HC is not checked for v0 (KAFKA-3160). Kafka: `Lz4BlockInputStream`,
+//! `Lz4BlockOutputStream`.
 
 use lz4_flex::block::DecompressError;
 use twox_hash::XxHash32;
@@ -17,11 +18,13 @@ use crate::error::Malformed;
 
 const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 const STORED: u32 = 1 << 31;
-/// The descriptor that Kafka writes: version 1, independent blocks, no content checksum, no content size; blocks of 64 KiB.
+/// The descriptor that Kafka writes: version 1, independent blocks, no content checksum, no content size;
+/// blocks of 64 KiB.
 const DESCRIPTOR: [u8; 2] = [0x60, 0x40];
 const BLOCK: usize = 64 << 10;
 
-/// Appends the frame of `bytes`, as for magic 1 and 2, to `output`. A block that does not shrink is stored uncompressed.
+/// Appends the frame of `bytes`, as for magic 1 and 2, to `output`. A block that does not shrink is stored
+/// uncompressed.
 pub(super) fn compress(bytes: &[u8], output: &mut Vec<u8>) -> std::io::Result<()> {
     output.extend_from_slice(&MAGIC);
     output.extend_from_slice(&DESCRIPTOR);
@@ -44,7 +47,8 @@ pub(super) fn compress(bytes: &[u8], output: &mut Vec<u8>) -> std::io::Result<()
     Ok(())
 }
 
-/// Appends the contents of the first frame of `bytes` to `output`. Bytes after its end mark are ignored, as in Kafka.
+/// Appends the contents of the first frame of `bytes` to `output`. Bytes after its end mark are ignored, as
+/// in Kafka.
 pub(super) fn decompress(
     bytes: &[u8],
     checksum_is_wrong: bool,

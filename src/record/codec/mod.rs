@@ -1,4 +1,5 @@
-//! Compression and decompression, one function each for all five codecs, with an absolute limit on the decompressed size.
+//! Compression and decompression, one function each for all five codecs, with an absolute limit on the
+//! decompressed size.
 //!
 //! Kafka: the classes of `org.apache.kafka.common.compress`.
 
@@ -20,8 +21,8 @@ use std::io::Read;
 use super::Codec;
 use crate::error::Malformed;
 
-/// Decompresses `bytes` into `output`, which is cleared first. `magic`: the magic of the batch, because LZ4 frames of v0 have a
-/// wrong header checksum.
+/// Decompresses `bytes` into `output`, which is cleared first. `magic`: the magic of the batch, because LZ4
+/// frames of v0 have a wrong header checksum.
 ///
 /// # Errors
 /// [`Malformed`] if the stream is damaged, or larger than `max_bytes`.

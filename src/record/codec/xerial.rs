@@ -5,7 +5,8 @@
 //! │ 82 'S' 'N' 'A' 'P' 'P' 'Y' 00 │ version i32 │ compatible i32 │ { length i32, a snappy block of that length } …
 //! ```
 //!
-//! As the Java library reads it: any versions, several streams one after another, and up to three bytes after the last chunk.
+//! As the Java library reads it: any versions, several streams one after another, and up to three bytes after
+//! the last chunk.
 
 use super::{Codec, grow};
 use crate::error::Malformed;

@@ -1,5 +1,5 @@
-//! Zstandard frames, compressed and decompressed with one context each a thread: the tables and buffers of a context are larger than
-//! most batches.
+//! Zstandard frames, compressed and decompressed with one context each a thread: the tables and buffers of a
+//! context are larger than most batches.
 
 use std::cell::RefCell;
 
@@ -9,8 +9,8 @@ use zstd::zstd_safe::{CCtx, CParameter, DCtx, ResetDirective, compress_bound, ge
 use super::{Codec, drain, stream_error};
 use crate::error::Malformed;
 
-/// The maximum window of a frame, as the logarithm of its bytes. The context allocates the window, whose size is in the frame,
-/// before the first byte.
+/// The maximum window of a frame, as the logarithm of its bytes. The context allocates the window, whose size
+/// is in the frame, before the first byte.
 const MAX_WINDOW_LOG: u32 = 27;
 
 /// The maximum size of a context that is kept, bytes. The window of Kafka's producers has at most 8 MiB.

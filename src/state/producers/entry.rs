@@ -57,11 +57,13 @@ pub struct ProducerEntry {
     pub producer_epoch: i16,
     /// The epoch of the coordinator that wrote its last marker; −1 if there is none.
     pub coordinator_epoch: i32,
-    /// The largest timestamp of its last batch, or that of its last marker if the marker follows; ms, −1 if there is none.
+    /// The largest timestamp of its last batch, or that of its last marker if the marker follows; ms, −1 if
+    /// there is none.
     pub last_timestamp: i64,
     /// The first offset of its open transaction.
     pub open_transaction: Option<i64>,
-    /// Its last batches in this epoch, the latest last: at most 5, and at most one from a snapshot, which takes no memory of its own.
+    /// Its last batches in this epoch, the latest last: at most 5, and at most one from a snapshot, which
+    /// takes no memory of its own.
     batches: SmallVec<[SequenceRange; 1]>,
 }
 
@@ -88,7 +90,8 @@ impl ProducerEntry {
         self.batches.last()
     }
 
-    /// The same state, as if its last batch ended below `offset`: in a log that ends there, without that batch.
+    /// The same state, as if its last batch ended below `offset`: in a log that ends there, without that
+    /// batch.
     pub(crate) fn ending_before(&self, offset: i64) -> Self {
         let last = self
             .last_batch()
@@ -96,15 +99,16 @@ impl ProducerEntry {
         Self { batches: last.into_iter().collect(), ..self.clone() }
     }
 
-    /// Whether the producer is forgotten at `now`, ms since the epoch: it has no open transaction, and its last batch or marker is
-    /// older than `producer.id.expiration.ms`.
+    /// Whether the producer is forgotten at `now`, ms since the epoch: it has no open transaction, and its
+    /// last batch or marker is older than `producer.id.expiration.ms`.
     ///
     /// *Source*: `ProducerStateManager.isProducerExpired`.
     pub fn is_expired(&self, now: i64, expiration_ms: i64) -> bool {
         self.open_transaction.is_none() && now.wrapping_sub(self.last_timestamp) >= expiration_ms
     }
 
-    /// Adds a batch with records. The caller has checked that it continues an open transaction, if there is one.
+    /// Adds a batch with records. The caller has checked that it continues an open transaction, if there is
+    /// one.
     ///
     /// *Source*: `ProducerAppendInfo.appendDataBatch`.
     pub(super) fn append(&mut self, header: &BatchHeader) {

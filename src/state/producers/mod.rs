@@ -1,8 +1,8 @@
 //! `<offset>.snapshot`: the producers of a log at an offset, and their states while the log is read. Kafka:
 //! `ProducerStateManager`, `ProducerAppendInfo`, `ProducerStateEntry`.
 //!
-//! The number in the name is exclusive: the file has the effect of all records below it. All integers are big-endian, two's
-//! complement:
+//! The number in the name is exclusive: the file has the effect of all records below it. All integers are
+//! big-endian, two's complement:
 //!
 //! ```text
 //!  0         2       6        10

@@ -1,9 +1,11 @@
-//! Producers by id, in the order in which a `java.util.HashMap<Long, …>` iterates over them: that of the entries in Kafka's snapshots.
+//! Producers by id, in the order in which a `java.util.HashMap<Long, …>` iterates over them: that of the
+//! entries in Kafka's snapshots.
 //!
-//! The keys of the bins in turn. A key's bin is its hash modulo the number of bins, which doubles when three quarters as many
-//! keys are in the map, and never shrinks. A bin has its keys in the order of insertion, also after the number of bins has
-//! doubled. From nine keys on it is a tree (`tree_bin`), which orders them differently; but a map with fewer than 64 bins doubles
-//! them instead. A key that `computeIfAbsent` adds is the first of its bin, which is a tree from eight keys on.
+//! The keys of the bins in turn. A key's bin is its hash modulo the number of bins, which doubles when three
+//! quarters as many keys are in the map, and never shrinks. A bin has its keys in the order of insertion,
+//! also after the number of bins has doubled. From nine keys on it is a tree (`tree_bin`), which orders them
+//! differently; but a map with fewer than 64 bins doubles them instead. A key that `computeIfAbsent` adds is
+//! the first of its bin, which is a tree from eight keys on.
 //!
 //! ```text
 //!   bins      the first slot of each bin's list, or TREE
@@ -128,8 +130,8 @@ impl ProducerMap {
         }
     }
 
-    /// Adds a producer if the map does not contain its id, at the start of its bin. The number of bins doubles with the next call,
-    /// whatever its id. *Source*: `HashMap.computeIfAbsent`.
+    /// Adds a producer if the map does not contain its id, at the start of its bin. The number of bins
+    /// doubles with the next call, whatever its id. *Source*: `HashMap.computeIfAbsent`.
     pub(super) fn insert_if_absent(&mut self, producer_id: i64, new: impl FnOnce() -> ProducerEntry) {
         if self.bins.is_empty() {
             self.bins.resize(INITIAL_BINS, NONE);
@@ -242,7 +244,8 @@ impl ProducerMap {
         self.set_first(number, TREE);
     }
 
-    /// Adds a producer that the map does not contain. `max_list`: the largest number of keys in the bin that does not make it a tree.
+    /// Adds a producer that the map does not contain. `max_list`: the largest number of keys in the bin that
+    /// does not make it a tree.
     fn add(&mut self, entry: ProducerEntry, place: Place, max_list: usize) {
         let (producer_id, slot) = (entry.producer_id, self.len());
         self.entries.push(entry);

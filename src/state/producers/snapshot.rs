@@ -28,8 +28,9 @@ impl ProducerSnapshot {
     /// Decodes a file's bytes and checks the version, the checksum and the size.
     ///
     /// # Errors
-    /// What is wrong, and its position in the bytes. Kafka deletes such a file, and uses the one before. Unlike here, it accepts
-    /// bytes after the last entry and the same producer twice, if the checksum is right.
+    /// What is wrong, and its position in the bytes. Kafka deletes such a file, and uses the one before.
+    /// Unlike here, it accepts bytes after the last entry and the same producer twice, if the checksum is
+    /// right.
     pub fn decode(bytes: &[u8]) -> Result<Self, (u64, Malformed)> {
         let size = bytes.len();
         let truncated = || (0, Malformed::new(format!("at least {ENTRIES} bytes"), format!("{size} bytes")));

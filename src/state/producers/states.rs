@@ -11,8 +11,8 @@ use crate::record::control::{ControlType, EndMarker};
 
 /// The states of all producers at an offset.
 ///
-/// Batches of a log are added in their order ([`ProducerStates::append`]). They are taken as they are, as a follower takes batches of its
-/// leader: whether a broker would accept them from a client is not checked.
+/// Batches of a log are added in their order ([`ProducerStates::append`]). They are taken as they are, as a
+/// follower takes batches of its leader: whether a broker would accept them from a client is not checked.
 ///
 /// *Source*: `ProducerStateManager`, with `AppendOrigin.REPLICATION`.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +35,8 @@ pub struct EndedTransaction {
     pub last_offset: i64,
     /// Whether the marker is an ABORT.
     pub is_aborted: bool,
-    /// The first offset of the oldest transaction of another producer that is open at the marker, or the offset after the marker.
+    /// The first offset of the oldest transaction of another producer that is open at the marker, or the
+    /// offset after the marker.
     pub last_stable_offset: i64,
 }
 
@@ -132,12 +133,14 @@ impl ProducerStates {
         self.open.first_key_value().map(|(first_offset, _)| *first_offset)
     }
 
-    /// Adds a batch of the log, and returns the transaction that it ends. `marker`: the end marker of a control batch;
-    /// `None` for other batches, and for a control batch whose marker compaction has removed ([`EndMarker::read`]).
+    /// Adds a batch of the log, and returns the transaction that it ends. `marker`: the end marker of a
+    /// control batch; `None` for other batches, and for a control batch whose marker compaction has
+    /// removed ([`EndMarker::read`]).
     ///
     /// # Errors
-    /// [`Malformed`] if the log contradicts itself: records outside a transaction while the producer has one open, or two
-    /// transactions with the same first offset. The states are unchanged then. Kafka does not load such a log.
+    /// [`Malformed`] if the log contradicts itself: records outside a transaction while the producer has one
+    /// open, or two transactions with the same first offset. The states are unchanged then. Kafka does
+    /// not load such a log.
     ///
     /// *Source*: `LogSegment.updateProducerState`; `ProducerAppendInfo.append`.
     pub fn append(
@@ -186,8 +189,8 @@ impl ProducerStates {
         self.producers.retain(is_wanted);
     }
 
-    /// The transactions that the batches of an append abort, in their order. All transactions that the append begins count as open,
-    /// also those that begin after the marker.
+    /// The transactions that the batches of an append abort, in their order. All transactions that the append
+    /// begins count as open, also those that begin after the marker.
     ///
     /// *Source*: `UnifiedLog.append`; `ProducerStateManager.lastStableOffset`.
     pub(crate) fn aborted_by(&self, updates: &ProducerUpdates) -> Vec<EndedTransaction> {

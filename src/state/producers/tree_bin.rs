@@ -1,7 +1,8 @@
 //! A bin of a `java.util.HashMap<Long, …>` with many keys: a red-black tree whose nodes are also a list.
 //!
-//! The map iterates over the list. A new key is put into the list after its parent in the tree, and then the root is moved to the
-//! front of the list, so the order depends on the shape of the tree, and the tree has to be balanced exactly as Java does.
+//! The map iterates over the list. A new key is put into the list after its parent in the tree, and then the
+//! root is moved to the front of the list, so the order depends on the shape of the tree, and the tree has to
+//! be balanced exactly as Java does.
 
 use super::producer_map::hash;
 
@@ -32,7 +33,8 @@ struct Node {
 /// *Source*: `java.util.HashMap.TreeNode`.
 #[derive(Debug, Clone)]
 pub(super) struct TreeBin {
-    /// Nodes refer to each other by their index. Removed ones stay, without a link to them, until the bin is split.
+    /// Nodes refer to each other by their index. Removed ones stay, without a link to them, until the bin is
+    /// split.
     nodes: Vec<Node>,
     len: usize,
     root: usize,
@@ -98,8 +100,8 @@ impl TreeBin {
         None
     }
 
-    /// Gives each key a new slot, and removes those without one, first to last. Neither does this move the root to the front, nor does a
-    /// small tree become a list before the bins double.
+    /// Gives each key a new slot, and removes those without one, first to last. Neither does this move the
+    /// root to the front, nor does a small tree become a list before the bins double.
     pub(super) fn retain(&mut self, new_slot: impl Fn(usize) -> usize) {
         let mut at = self.first;
         while at != NONE {

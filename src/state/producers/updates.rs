@@ -1,4 +1,5 @@
-//! The producers of the batches of one append: checked before the batches are written, and put into effect after.
+//! The producers of the batches of one append: checked before the batches are written, and put into effect
+//! after.
 
 use super::producer_map::ProducerMap;
 use super::states::outside_transaction;
@@ -75,8 +76,9 @@ pub(crate) enum ProducerRefusal {
 }
 
 impl ProducerUpdates {
-    /// Adds the next batch. `marker`: the end marker of a control batch, as for [`ProducerStates::append`]. `is_client`: the batch
-    /// comes from a producer, and its sequence and epoch are checked. They are not checked for a leader's batches on a follower.
+    /// Adds the next batch. `marker`: the end marker of a control batch, as for [`ProducerStates::append`].
+    /// `is_client`: the batch comes from a producer, and its sequence and epoch are checked. They are not
+    /// checked for a leader's batches on a follower.
     ///
     /// # Errors
     /// Why the batch must not be appended.
@@ -154,7 +156,8 @@ fn check_sequence(
     entry: &ProducerEntry,
     header: &BatchHeader,
 ) -> Result<(), ProducerRefusal> {
-    // Kafka checks no batch of an unknown producer in a call, in which a client sends a single one; here there may be several
+    // Kafka checks no batch of an unknown producer in a call, in which a client sends a single one; here
+    // there may be several
     let known_epoch = before.map_or(-1, |before| before.producer_epoch);
     let expected = if header.producer_epoch != entry.producer_epoch {
         // any sequence of an unknown producer: its records may have been deleted

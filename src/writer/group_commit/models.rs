@@ -1,6 +1,6 @@
-//! Models of threads that append, sync and truncate, whose interleavings loom explores: no append is acknowledged before it is
-//! synced, and no thread waits forever. Time does not pass under loom: a leader that waits for bytes waits until they are
-//! appended.
+//! Models of threads that append, sync and truncate, whose interleavings loom explores: no append is
+//! acknowledged before it is synced, and no thread waits forever. Time does not pass under loom: a leader
+//! that waits for bytes waits until they are appended.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -57,7 +57,8 @@ impl Model {
         })
     }
 
-    /// Syncs as the writer does: the log end offset is taken first, then the sync runs without the lock and may fail.
+    /// Syncs as the writer does: the log end offset is taken first, then the sync runs without the lock and
+    /// may fail.
     fn sync(&self) -> Result<i64> {
         let end = self.change(|log| log.end);
         self.change(|log| {
@@ -83,8 +84,8 @@ impl Model {
         self.commit.wait_durable(offset, truncations, wait, interrupt, || self.sync())
     }
 
-    /// Appends a record and checks that it is on disk when it is acknowledged. A concurrent truncation may keep the records below
-    /// `kept`.
+    /// Appends a record and checks that it is on disk when it is acknowledged. A concurrent truncation may
+    /// keep the records below `kept`.
     fn append(&self, wait: Wait, kept: i64) -> Result<()> {
         let written @ (end, _) = self.write();
         self.wait_durable(written, wait)?;
@@ -107,8 +108,8 @@ impl Model {
     }
 }
 
-/// Explores a model with at most `preemptions` switches away from a runnable thread. Without a bound, three threads would take
-/// hours.
+/// Explores a model with at most `preemptions` switches away from a runnable thread. Without a bound, three
+/// threads would take hours.
 fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(preemptions);

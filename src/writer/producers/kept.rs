@@ -1,11 +1,12 @@
 //! `.cordwood.producer-states`: the named producers at the log start offset, in the format of a snapshot.
 //!
-//! An opening does not load a snapshot at or below the log start offset, as in Kafka. The sequences of a producer that was idle while
-//! its records were deleted would begin at 0 again, and an application that continues there would write its records twice. So would the
-//! sequences of a producer whose records above the log start offset are truncated.
+//! An opening does not load a snapshot at or below the log start offset, as in Kafka. The sequences of a
+//! producer that was idle while its records were deleted would begin at 0 again, and an application that
+//! continues there would write its records twice. So would the sequences of a producer whose records above
+//! the log start offset are truncated.
 //!
-//! The file is written before the log start offset is moved: a snapshot at the new one, and after it a second one with the producers that have
-//! another state at the present one, which is in effect if the move fails.
+//! The file is written before the log start offset is moved: a snapshot at the new one, and after it a second
+//! one with the producers that have another state at the present one, which is in effect if the move fails.
 
 use std::collections::BTreeMap;
 
@@ -59,8 +60,8 @@ impl Producers {
     }
 }
 
-/// Stores the named producers among `entries` durably, in a log that starts at `log_start_offset`. Called before a change: the log will
-/// start, or end, at `offset`, and no entry has a batch at or above it.
+/// Stores the named producers among `entries` durably, in a log that starts at `log_start_offset`. Called
+/// before a change: the log will start, or end, at `offset`, and no entry has a batch at or above it.
 pub(in crate::writer) fn keep(
     directory: &Directory,
     mut entries: Vec<ProducerEntry>,
@@ -89,9 +90,9 @@ pub(in crate::writer) fn keep(
     if is_changed { directory.replace(KEPT_PRODUCERS, &bytes) } else { Ok(()) }
 }
 
-/// Stores the named producers at the log start offset durably, `entries` and those that are stored, as if their last batches ended
-/// below `offset`, which is lower: the log will start and end there. Called before the change, which may fail: they are valid at the present log
-/// start offset, too.
+/// Stores the named producers at the log start offset durably, `entries` and those that are stored, as if
+/// their last batches ended below `offset`, which is lower: the log will start and end there. Called before
+/// the change, which may fail: they are valid at the present log start offset, too.
 pub(in crate::writer) fn keep_below(
     directory: &Directory,
     mut entries: Vec<ProducerEntry>,

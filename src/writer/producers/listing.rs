@@ -23,14 +23,15 @@ pub struct ProducerState {
     pub last_sequence: Option<i32>,
     /// The offset of that record.
     pub last_offset: Option<i64>,
-    /// The largest timestamp of its last batch, or that of its last marker if the marker follows, ms; `None` if it has none.
+    /// The largest timestamp of its last batch, or that of its last marker if the marker follows, ms; `None`
+    /// if it has none.
     pub last_timestamp: Option<i64>,
     /// The first offset of its open transaction.
     pub open_transaction: Option<i64>,
     /// The epoch of the coordinator that wrote its last marker; `None` if there is none.
     pub coordinator_epoch: Option<i32>,
-    /// When it expires, ms since the epoch: `producer.id.expiration.ms` after `last_timestamp`. `None` if it does not: its transaction is
-    /// open, or it is a producer with a name.
+    /// When it expires, ms since the epoch: `producer.id.expiration.ms` after `last_timestamp`. `None` if it
+    /// does not: its transaction is open, or it is a producer with a name.
     pub expires: Option<i64>,
 }
 
@@ -51,14 +52,15 @@ impl ProducerState {
         }
     }
 
-    /// The producers of a log, by their ids: from the latest valid snapshot and the batches after it, as an opening finds them, but with
-    /// those that have expired. Writes nothing. `expiration_ms`: `producer.id.expiration.ms`.
+    /// The producers of a log, by their ids: from the latest valid snapshot and the batches after it, as an
+    /// opening finds them, but with those that have expired. Writes nothing. `expiration_ms`:
+    /// `producer.id.expiration.ms`.
     ///
     /// *Cost*: reads the headers of the batches after the snapshot, which a roll and a close take.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) if the log contradicts itself, or cannot be read as far as its end;
-    /// [`Error::Io`](crate::Error::Io).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the log contradicts itself, or cannot be read as far as
+    /// its end; [`Error::Io`](crate::Error::Io).
     ///
     /// *Source*: `ProducerStateManager.truncateAndReload`; `UnifiedLog.rebuildProducerState`.
     pub fn of_log(log: &Log, expiration_ms: i64) -> Result<Vec<Self>> {

@@ -1,9 +1,12 @@
-//! The producers of a log that is written, and their snapshots in its directory. Kafka: `ProducerStateManager`.
+//! The producers of a log that is written, and their snapshots in its directory. Kafka:
+//! `ProducerStateManager`.
 //!
-//! A snapshot is written at each roll and at the close, also without producers. A change that needs the producers at a lower offset (a
-//! truncation, an opening) is planned in memory first ([`Rebuild`]), from the latest valid snapshot and the batches after it.
+//! A snapshot is written at each roll and at the close, also without producers. A change that needs the
+//! producers at a lower offset (a truncation, an opening) is planned in memory first ([`Rebuild`]), from the
+//! latest valid snapshot and the batches after it.
 //!
-//! The log is synced up to a snapshot's offset before the snapshot is written, so that no snapshot is ahead of its log after a crash.
+//! The log is synced up to a snapshot's offset before the snapshot is written, so that no snapshot is ahead
+//! of its log after a crash.
 
 mod kept;
 mod listing;
@@ -30,7 +33,8 @@ use crate::state::producers::{
 };
 use crate::writer::Appended;
 
-/// The interval at which expired producers are removed, ms. Kafka: `producer.id.expiration.check.interval.ms`.
+/// The interval at which expired producers are removed, ms. Kafka:
+/// `producer.id.expiration.check.interval.ms`.
 const EXPIRATION_CHECK_MS: i64 = 600_000;
 
 /// The producers of a log at its end.
@@ -94,8 +98,8 @@ impl Producers {
         self.states.last_records()
     }
 
-    /// Removes the producers that are expired at `now`, ms, if that was not done in the last ten minutes. Kafka: a timer. One whose
-    /// handle is in use stays.
+    /// Removes the producers that are expired at `now`, ms, if that was not done in the last ten minutes.
+    /// Kafka: a timer. One whose handle is in use stays.
     ///
     /// *Source*: `ProducerStateManager.removeExpiredProducers`.
     pub(super) fn remove_expired(&mut self, now: i64, is_in_use: impl Fn(i64) -> bool) {
@@ -107,12 +111,13 @@ impl Producers {
         }
     }
 
-    /// Checks the batches of an append against the producers, and returns what they change, `None` if none has a
-    /// producer id.
+    /// Checks the batches of an append against the producers, and returns what they change, `None` if none
+    /// has a producer id.
     ///
     /// # Errors
-    /// [`Error::OutOfOrderSequence`] and [`Error::InvalidProducerEpoch`] for a client's batches; [`Error::InvalidRecord`] for a batch
-    /// outside its producer's open transaction, and for a control batch without a valid marker.
+    /// [`Error::OutOfOrderSequence`] and [`Error::InvalidProducerEpoch`] for a client's batches;
+    /// [`Error::InvalidRecord`] for a batch outside its producer's open transaction, and for a control
+    /// batch without a valid marker.
     ///
     /// *Source*: `UnifiedLog.analyzeAndValidateProducerState`.
     pub(super) fn check(
@@ -141,7 +146,8 @@ impl Producers {
         Ok(Some(updates))
     }
 
-    /// If all batches are duplicates of earlier ones: from the first offset to the last of those, and their largest timestamp.
+    /// If all batches are duplicates of earlier ones: from the first offset to the last of those, and their
+    /// largest timestamp.
     ///
     /// *Source*: `UnifiedLog.analyzeAndValidateProducerState`; Kafka answers with the first of them.
     pub(super) fn duplicates_of(&self, batches: &[Analyzed]) -> Option<Appended> {
@@ -171,7 +177,8 @@ impl Producers {
         self.states.apply(updates);
     }
 
-    /// Stages a snapshot at `offset`, the log end offset or the base offset of a new segment; `None` if there is one already.
+    /// Stages a snapshot at `offset`, the log end offset or the base offset of a new segment; `None` if there
+    /// is one already.
     ///
     /// *Source*: `ProducerStateManager.takeSnapshot`.
     pub(super) fn stage_snapshot(&self, directory: &Directory, offset: i64) -> Result<Option<Staged>> {
@@ -204,7 +211,8 @@ impl Producers {
         Ok(())
     }
 
-    /// Removes everything, perhaps but the named producers that were kept: the log is empty and starts at `offset`.
+    /// Removes everything, perhaps but the named producers that were kept: the log is empty and starts at
+    /// `offset`.
     ///
     /// *Source*: `ProducerStateManager.truncateFullyAndStartAt`.
     pub(super) fn restart(

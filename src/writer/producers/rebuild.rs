@@ -1,4 +1,5 @@
-//! The producers of a log at an offset, from the latest valid snapshot and the batches after it. Nothing is changed here.
+//! The producers of a log at an offset, from the latest valid snapshot and the batches after it. Nothing is
+//! changed here.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -134,7 +135,8 @@ impl<'a> Rebuild<'a> {
         })
     }
 
-    /// The plan for a truncation begins with the producers at the log end offset. `in_use`: those that do not expire.
+    /// The plan for a truncation begins with the producers at the log end offset. `in_use`: those that do not
+    /// expire.
     pub(in crate::writer) fn at_truncation(
         directory: &'a Directory,
         segments: &'a [Replayed],
@@ -159,8 +161,8 @@ impl<'a> Rebuild<'a> {
         }
     }
 
-    /// Reads a segment whose batches may not match its snapshots, and returns the bytes of its transaction index. A snapshot at its end is
-    /// planned.
+    /// Reads a segment whose batches may not match its snapshots, and returns the bytes of its transaction
+    /// index. A snapshot at its end is planned.
     ///
     /// *Source*: `LogLoader.recoverSegment`.
     pub(in crate::writer) fn recover_segment(&mut self, recovered: &Replayed) -> Result<Vec<u8>> {
@@ -172,8 +174,8 @@ impl<'a> Rebuild<'a> {
         Ok(transaction_index)
     }
 
-    /// Plans the states at the end of a log that is opened. `bases`: the base offsets of its segments; `log_start_offset`: at least
-    /// the first of them.
+    /// Plans the states at the end of a log that is opened. `bases`: the base offsets of its segments;
+    /// `log_start_offset`: at least the first of them.
     ///
     /// *Source*: `LogLoader.load`, its last steps.
     pub(in crate::writer) fn open(
@@ -192,10 +194,12 @@ impl<'a> Rebuild<'a> {
 
     /// Plans the states at an end below the log end. The batches at or above it still exist.
     ///
-    /// *Source*: `UnifiedLog.truncateTo`. Kafka removes the snapshots of the removed segments first; all are above the new end.
+    /// *Source*: `UnifiedLog.truncateTo`. Kafka removes the snapshots of the removed segments first; all are
+    /// above the new end.
     pub(in crate::writer) fn truncate_to(mut self, end_offset: i64) -> Result<ProducerPlan> {
         self.rebuild(end_offset, false)?;
-        // the lower snapshots may be without them, and their handles may be in use. Read here: an error changes nothing
+        // the lower snapshots may be without them, and their handles may be in use. Read here: an error
+        // changes nothing
         kept::restore(&mut self.states, self.directory, end_offset)?;
         Ok(self.plan())
     }
@@ -239,7 +243,8 @@ impl<'a> Rebuild<'a> {
             .collect();
     }
 
-    /// Removes the snapshots that belong to no segment, but for the latest of them if no segment begins above it: a close took it.
+    /// Removes the snapshots that belong to no segment, but for the latest of them if no segment begins above
+    /// it: a close took it.
     ///
     /// *Source*: `ProducerStateManager.removeStraySnapshots`.
     fn remove_strays(&mut self, bases: &[i64]) {
@@ -322,7 +327,8 @@ impl<'a> Rebuild<'a> {
     }
 }
 
-/// The snapshot at an offset; `None` if it is not valid: damaged, too large, or not a snapshot at this offset.
+/// The snapshot at an offset; `None` if it is not valid: damaged, too large, or not a snapshot at this
+/// offset.
 pub(super) fn read(directory: &Directory, offset: i64) -> Result<Option<ProducerSnapshot>> {
     let name = snapshot_file(offset);
     if directory.identity_of(&name)?.is_none_or(|file| file.size > MAX_SNAPSHOT_BYTES) {

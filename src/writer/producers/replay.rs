@@ -49,7 +49,8 @@ impl Replayed {
         Ok(())
     }
 
-    /// Adds all batches to the states, one after another. Returns the offset after the last one, and the bytes of the transaction index.
+    /// Adds all batches to the states, one after another. Returns the offset after the last one, and the
+    /// bytes of the transaction index.
     ///
     /// # Errors
     /// As [`Replayed::load`].
@@ -65,11 +66,11 @@ impl Replayed {
         Ok((end_offset, transaction_index))
     }
 
-    /// Reads the batches of producers that end at or above `start` and below `end`, with the markers of control batches. Returns the
-    /// offset after the last batch below `end`, of any kind.
+    /// Reads the batches of producers that end at or above `start` and below `end`, with the markers of
+    /// control batches. Returns the offset after the last batch below `end`, of any kind.
     ///
-    /// Damage is skipped, as readers skip it: the producers come from the batches that are left. An intact batch of a later format is
-    /// an error.
+    /// Damage is skipped, as readers skip it: the producers come from the batches that are left. An intact
+    /// batch of a later format is an error.
     fn read(
         &self,
         start: i64,

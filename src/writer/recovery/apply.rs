@@ -1,4 +1,5 @@
-//! Applies a recovery plan. Each step is durable before the next: after a crash the next open makes a new plan from the files.
+//! Applies a recovery plan. Each step is durable before the next: after a crash the next open makes a new
+//! plan from the files.
 
 use super::existing_log::{Recovery, SegmentPlan};
 use super::plan::{EpochsFile, Plan, Work};
@@ -42,7 +43,8 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
     remove_clean_markers(&directory, &plan)?;
     let recovered = match plan.work {
         Work::Create { removed, log_start_offset, producers } => {
-            // also indexes without a `.log` at the new log start: after a crash they would count as the new segment's
+            // also indexes without a `.log` at the new log start: after a crash they would count as the new
+            // segment's
             let orphans = has_indexes(&directory, log_start_offset)?.then_some(log_start_offset);
             remove_newest_first(&directory, removed.into_iter().rev().chain(orphans))?;
             create(&directory, options, log_start_offset, producers, jitter)?
@@ -168,7 +170,8 @@ fn recover(
         match &segment.scanned {
             Some(scanned) if scanned.is_overflowed(segment.base_offset) => {
                 if let (true, Some(checkpoint)) = (bases.is_empty(), checkpoint) {
-                    // the first part may have a higher base offset than the segment: there is no record between them
+                    // the first part may have a higher base offset than the segment: there is no record
+                    // between them
                     Checkpoint { log_start_offset, ..checkpoint }.write(directory)?;
                 }
                 split::split(directory, segment.base_offset, &scanned.parts, &segment.transaction_indexes)?;
@@ -189,8 +192,8 @@ fn recover(
     Ok(Recovered { sealed: bases, active, data_end, log_end_offset, log_start_offset, epochs, producers })
 }
 
-/// Deletes the files of an uncommitted replacement, or puts a committed one in place. `replaced`: live files that it replaces,
-/// by base offset. Kafka: `LogLoader`, passes 1 to 3.
+/// Deletes the files of an uncommitted replacement, or puts a committed one in place. `replaced`: live files
+/// that it replaces, by base offset. Kafka: `LogLoader`, passes 1 to 3.
 pub(crate) fn finish_replacement(
     directory: &Directory,
     replacement: &Replacement,
@@ -224,15 +227,16 @@ pub(crate) fn finish_replacement(
                 let live = SegmentFileName { stage: Stage::Live, ..file.parsed };
                 directory.rename(&file.name, &live.to_string())?;
             }
-            // in ascending order: a live segment between two `.swap` segments would be treated as replaced, and so would an index
-            // without its `.log`
+            // in ascending order: a live segment between two `.swap` segments would be treated as replaced,
+            // and so would an index without its `.log`
             directory.sync()?;
         }
     }
     Ok(())
 }
 
-/// Copies what is cut to quarantine, removes the segments after the torn write, and cuts the segment with the torn write.
+/// Copies what is cut to quarantine, removes the segments after the torn write, and cuts the segment with the
+/// torn write.
 fn cut_torn_write(directory: &Directory, cut: &Cut) -> Result<()> {
     cut.kept.iter().try_for_each(|kept| kept.keep(directory))?;
     remove_newest_first(directory, cut.removed.iter().rev().copied())?;
@@ -266,8 +270,9 @@ fn write_indexes(directory: &Directory, segment: &SegmentPlan) -> Result<()> {
     Ok(())
 }
 
-/// Replaces an index as a whole: an empty file would count as an index without entries, and a reader may have mapped the old file.
-/// On a disk without space for both, the old one is removed first: the next opening builds a missing index again.
+/// Replaces an index as a whole: an empty file would count as an index without entries, and a reader may have
+/// mapped the old file. On a disk without space for both, the old one is removed first: the next opening
+/// builds a missing index again.
 fn replace_index(directory: &Directory, name: &str, bytes: &[u8]) -> Result<()> {
     match directory.replace(name, bytes) {
         Err(error) if is_full(&error) => {

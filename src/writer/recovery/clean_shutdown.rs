@@ -8,8 +8,8 @@ use crate::index::TransactionIndex;
 use crate::segment::Segment;
 use crate::state::clean_marker::{CLEAN, CleanMarker};
 
-/// Fails if the names and sizes of all files match the marker, but the log ends at another offset: the base offset of the
-/// last batch is damaged, which no checksum covers.
+/// Fails if the names and sizes of all files match the marker, but the log ends at another offset: the base
+/// offset of the last batch is damaged, which no checksum covers.
 pub(super) fn refuse_other_end(
     marker: &CleanMarker,
     directory: &Directory,
@@ -31,8 +31,8 @@ pub(super) fn refuse_other_end(
     Err(Malformed::new(expected, format!("its end at offset {end}")).at(last.path(), 0, Some(end)))
 }
 
-/// Whether the files and the log end offset match the marker, and the indexes of the last segment match its `.log`, as far as their
-/// last entries show.
+/// Whether the files and the log end offset match the marker, and the indexes of the last segment match its
+/// `.log`, as far as their last entries show.
 pub(super) fn is_unchanged(
     marker: &CleanMarker,
     directory: &Directory,

@@ -1,7 +1,9 @@
-//! `.deleted` files, which a broker was about to delete when it stopped. Kafka: `LogLoader`, pass 1, deletes all of them.
+//! `.deleted` files, which a broker was about to delete when it stopped. Kafka: `LogLoader`, pass 1, deletes
+//! all of them.
 //!
-//! After a crash of Kafka's cleaner, one can be the only copy of its records. So a segment is deleted only if all its offsets are in live
-//! batches, or below the log start offset. The others stay, and the plan lists them.
+//! After a crash of Kafka's cleaner, one can be the only copy of its records. So a segment is deleted only if
+//! all its offsets are in live batches, or below the log start offset. The others stay, and the plan lists
+//! them.
 
 use std::ops::Range;
 
@@ -13,8 +15,8 @@ use crate::fs::{Directory, SegmentFile};
 use crate::log::{Log, runs_of_offsets};
 use crate::segment::Segment;
 
-/// Adds the `.deleted` files of a log to its plan. Returns the names of those that are deleted. `start`: the offset below which nothing
-/// is needed, not above the log start offset of the plan.
+/// Adds the `.deleted` files of a log to its plan. Returns the names of those that are deleted. `start`: the
+/// offset below which nothing is needed, not above the log start offset of the plan.
 pub(super) fn find(
     directory: &Directory,
     log: &Log,
@@ -71,8 +73,8 @@ impl OnlyCopies<'_> {
         Ok(is_covered && self.log.offsets_of_file(file, true)?.is_some())
     }
 
-    /// The offsets of a segment that remain: the offsets of its batches, and in a compacted log all up to its last
-    /// batch.
+    /// The offsets of a segment that remain: the offsets of its batches, and in a compacted log all up to its
+    /// last batch.
     fn live_runs(&self, segment: &Segment) -> Result<Vec<Range<i64>>> {
         let mut runs = runs_of_offsets(segment, self.is_verified)?;
         if self.log.is_compacted()? {

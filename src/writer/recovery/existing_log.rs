@@ -55,7 +55,8 @@ pub(super) struct SegmentPlan {
     pub(super) transaction_indexes: Vec<(i64, Vec<u8>)>,
     /// Whether the `.log` may not be durable yet.
     pub(super) is_unclean: bool,
-    /// Whether its offset index is missing or its transaction index is damaged. Kafka recovers it then, even after a clean shutdown.
+    /// Whether its offset index is missing or its transaction index is damaged. Kafka recovers it then, even
+    /// after a clean shutdown.
     is_suspect: bool,
 }
 
@@ -176,7 +177,8 @@ impl Existing<'_> {
         let closed_cleanly = self.is_closed_cleanly(marker)?;
         let from = self.first_unclean(closed_cleanly, recovery_point);
         let (before, unclean) = self.segments.split_at_checked(from).unwrap_or_default();
-        // without the clean marker: what follows its end offset was written by a broker, and is not always a torn write
+        // without the clean marker: what follows its end offset was written by a broker, and is not always a
+        // torn write
         let synced = DurableOffsetFile::read(self.directory)?;
         let mut scanned = self.scan_unclean(before.last(), unclean, synced)?;
         let (cut, cuts) = torn_write::find(self.directory, unclean, &mut scanned, synced)?.unzip();
@@ -329,9 +331,9 @@ impl Existing<'_> {
         Ok(broker.max(own))
     }
 
-    /// The history of leader epochs: from its file, as far as the log confirms it, otherwise from the batches. A file without the
-    /// epoch of the last batch is outdated: batches appended with a lower epoch would be refused by readers. `start`: the offset below which
-    /// no epoch begins.
+    /// The history of leader epochs: from its file, as far as the log confirms it, otherwise from the
+    /// batches. A file without the epoch of the last batch is outdated: batches appended with a lower
+    /// epoch would be refused by readers. `start`: the offset below which no epoch begins.
     fn epochs(&self, plans: &[SegmentPlan], start: i64, log_end_offset: i64) -> Result<LeaderEpochs> {
         let text = LeaderEpochs::read_text(self.directory)?;
         let mut last = -1;

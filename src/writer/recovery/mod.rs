@@ -5,11 +5,12 @@
 //!   apply   finishes a replacement of segments, cuts a torn write, splits, rebuilds indexes, each step durable
 //! ```
 //!
-//! A damaged log is an error, and the directory is unchanged. Bytes that are cut are first kept in `quarantine/`.
+//! A damaged log is an error, and the directory is unchanged. Bytes that are cut are first kept in
+//! `quarantine/`.
 //!
-//! Damage below the durable offset (`.cordwood.durable`) is an error: these bytes were once synced. Damage above it is a torn
-//! write, which was never acknowledged, and is cut. If that file does not exist, as in a directory written by Kafka, damage
-//! counts as a torn write only if no valid batch follows it.
+//! Damage below the durable offset (`.cordwood.durable`) is an error: these bytes were once synced. Damage
+//! above it is a torn write, which was never acknowledged, and is cut. If that file does not exist, as in a
+//! directory written by Kafka, damage counts as a torn write only if no valid batch follows it.
 
 mod apply;
 mod clean_shutdown;
@@ -84,8 +85,9 @@ fn apply(directory: &Directory, plan: Plan, options: &WriterOptions) -> Result<P
     }
 }
 
-/// What [`open`] would change, and the producers that it would find with an open transaction, by the first offset of that; changes
-/// nothing. Fails if the contents of the directory would make [`open`] fail; whether it may be written is not asked.
+/// What [`open`] would change, and the producers that it would find with an open transaction, by the first
+/// offset of that; changes nothing. Fails if the contents of the directory would make [`open`] fail; whether
+/// it may be written is not asked.
 pub(super) fn plan(
     directory: &Directory,
     options: &WriterOptions,

@@ -24,7 +24,8 @@ pub(super) struct Plan {
     pub(super) topic_id: Option<TopicId>,
     /// The leader epoch of the writer's batches.
     pub(super) leader_epoch: i32,
-    /// The names of temporary files of a truncation. They can be as large as a segment and are deleted first.
+    /// The names of temporary files of a truncation. They can be as large as a segment and are deleted
+    /// first.
     pub(super) staged: Vec<String>,
     /// The names of `.deleted` files that are deleted, last.
     pub(super) deleted: Vec<String>,
@@ -34,7 +35,8 @@ pub(super) struct Plan {
 
 #[derive(Debug)]
 pub(super) enum Work {
-    /// There is no log, or all records of it were being removed: its segments are removed, and an empty log is created.
+    /// There is no log, or all records of it were being removed: its segments are removed, and an empty log
+    /// is created.
     Create { removed: Vec<i64>, log_start_offset: i64, producers: NamedProducers },
     /// There is a log.
     Recover(Box<Recovery>),
@@ -160,7 +162,8 @@ fn is_deleted(name: &str) -> bool {
     SegmentFileName::parse(name).is_some_and(|parsed| parsed.stage == Stage::Deleted)
 }
 
-/// The names in the directory that are selected, sorted. Symbolic links count, because an opening removes them; folders do not.
+/// The names in the directory that are selected, sorted. Symbolic links count, because an opening removes
+/// them; folders do not.
 fn names_of(directory: &Directory, is_selected: impl Fn(&str) -> bool) -> Result<Vec<String>> {
     let files = directory.entries()?.into_iter().filter(|(_, file_type)| !file_type.is_dir());
     let mut names: Vec<_> = files.map(|(name, _)| name).filter(|name| is_selected(name)).collect();

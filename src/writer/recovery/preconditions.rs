@@ -15,8 +15,9 @@ use crate::state::leader_epochs::LeaderEpochs;
 use crate::state::offset_checkpoint::LOG_START_OFFSETS;
 use crate::types::Io;
 
-/// Refuses the metadata log of a cluster. Only its controllers write there, their snapshots and not retention decide what is deleted, and a
-/// broker takes each file whose name ends with `.checkpoint`, as that of a writer does, for a snapshot.
+/// Refuses the metadata log of a cluster. Only its controllers write there, their snapshots and not retention
+/// decide what is deleted, and a broker takes each file whose name ends with `.checkpoint`, as that of a
+/// writer does, for a snapshot.
 pub(super) fn refuse_cluster_metadata(directory: &Directory) -> Result<()> {
     if directory.path().file_name().is_none_or(|name| name != CLUSTER_METADATA_DIRECTORY) {
         return Ok(());
@@ -34,7 +35,8 @@ pub(super) fn refuse_unfinished_copy(directory: &Directory) -> Result<()> {
     Err(Malformed::unsupported(expected, COPY_JOURNAL).at(directory.path_of(COPY_JOURNAL), 0, None))
 }
 
-/// Refuses a directory that has files of a replacement but no live segment: the replaced segments are missing.
+/// Refuses a directory that has files of a replacement but no live segment: the replaced segments are
+/// missing.
 pub(super) fn refuse_unfinished_replacement(directory: &Directory) -> Result<()> {
     for (name, _) in directory.entries()? {
         let stage = SegmentFileName::parse(&name).map(|parsed| parsed.stage);
@@ -47,9 +49,10 @@ pub(super) fn refuse_unfinished_replacement(directory: &Directory) -> Result<()>
     Ok(())
 }
 
-/// Refuses a log whose first segments are missing. A writer stores the log start offset before it deletes segments. A broker does
-/// not, but removes the partition's line from `log-start-offset-checkpoint` after the deletion. Both raise the start of the first leader
-/// epoch before it, except one that stops while it deletes them: see [`unfinished_deletion`].
+/// Refuses a log whose first segments are missing. A writer stores the log start offset before it deletes
+/// segments. A broker does not, but removes the partition's line from `log-start-offset-checkpoint` after the
+/// deletion. Both raise the start of the first leader epoch before it, except one that stops while it deletes
+/// them: see [`unfinished_deletion`].
 pub(crate) fn refuse_missing_start(
     log: &Log,
     checkpoint: Option<Checkpoint>,
@@ -75,8 +78,8 @@ pub(crate) fn refuse_missing_start(
             return refused(start, why);
         }
     }
-    // of a log that a writer had, its own files tell; a line at or above the first segment, as a broker leaves it for a minute, too, and one
-    // below is that of `refuse_remote_start`
+    // of a log that a writer had, its own files tell; a line at or above the first segment, as a broker
+    // leaves it for a minute, too, and one below is that of `refuse_remote_start`
     if line.is_some() || directory.identity_of(DURABLE)?.is_some() {
         return Ok(());
     }
@@ -96,10 +99,11 @@ fn start_by_epochs(log: &Log) -> Result<Option<i64>> {
     Ok(first_epoch_start(log.directory())?.filter(|start| *start < first))
 }
 
-/// The start of the first leader epoch of a log whose first segments a broker was deleting when it stopped: it renames them to
-/// `.deleted` before it writes the new start of the epoch, and removes them a minute later. They have all offsets up to the first segment.
-/// A cleaner's replacement beside them shows another reason. A writer leaves the start of the epoch, so that it finds the same at each
-/// opening, until it deletes records itself.
+/// The start of the first leader epoch of a log whose first segments a broker was deleting when it stopped:
+/// it renames them to `.deleted` before it writes the new start of the epoch, and removes them a minute
+/// later. They have all offsets up to the first segment. A cleaner's replacement beside them shows another
+/// reason. A writer leaves the start of the epoch, so that it finds the same at each opening, until it
+/// deletes records itself.
 pub(crate) fn unfinished_deletion(log: &Log, data_directory: Option<&DataDirectory>) -> Result<Option<i64>> {
     let (Some(start), Some(first)) = (start_by_epochs(log)?, log.segments().first()) else {
         return Ok(None);
@@ -118,8 +122,9 @@ pub(crate) fn unfinished_deletion(log: &Log, data_directory: Option<&DataDirecto
     Ok((next >= first.base_offset()).then_some(start))
 }
 
-/// Refuses a log whose start is in remote storage: its leader epochs, and its line in `log-start-offset-checkpoint`, begin below the first
-/// segment. A writer knows nothing of the segments there, and would raise both to its own first segment.
+/// Refuses a log whose start is in remote storage: its leader epochs, and its line in
+/// `log-start-offset-checkpoint`, begin below the first segment. A writer knows nothing of the segments
+/// there, and would raise both to its own first segment.
 pub(crate) fn refuse_remote_start(
     directory: &Directory,
     segments: &[Arc<Segment>],
@@ -179,8 +184,8 @@ pub(super) fn missing_end(directory: &Directory, durable: i64, found: i64) -> Er
     Malformed::new(expected, format!("its end at offset {found}")).at(directory.path(), 0, Some(found))
 }
 
-/// Refuses a batch after a gap of offsets that contains the durable offset: a batch ended there. The base offset of this batch
-/// may be damaged, because no checksum covers it.
+/// Refuses a batch after a gap of offsets that contains the durable offset: a batch ended there. The base
+/// offset of this batch may be damaged, because no checksum covers it.
 pub(super) fn refuse_missing_end(segment: &Segment, end: i64, batch: &Batch, synced: i64) -> Result<()> {
     let base_offset = batch.header.base_offset;
     if !(end < synced && synced <= base_offset) {

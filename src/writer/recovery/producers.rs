@@ -8,7 +8,8 @@ use crate::fs::names::FileKind;
 use crate::writer::producers::{ProducerPlan, Rebuild, Replayed};
 
 impl Existing<'_> {
-    /// Plans the producers, and the stale transaction indexes in `plans`. The log start offset as stored, and both ends of the log.
+    /// Plans the producers, and the stale transaction indexes in `plans`. The log start offset as stored, and
+    /// both ends of the log.
     pub(super) fn producers(
         &self,
         plans: &mut [SegmentPlan],

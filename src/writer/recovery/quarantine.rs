@@ -1,5 +1,5 @@
-//! `quarantine/`: the bytes that recovery and repair take out of the log, and the files that a rebuild replaces, unchanged, in the
-//! partition directory.
+//! `quarantine/`: the bytes that recovery and repair take out of the log, and the files that a rebuild
+//! replaces, unchanged, in the partition directory.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -14,10 +14,11 @@ pub(crate) const QUARANTINE: &str = "quarantine";
 /// The number of bytes copied at a time, and held in memory.
 const CHUNK: u64 = 1 << 20;
 
-/// Bytes of a file, to be copied to `quarantine/<file>.<position>.<checksum>`. The name depends on the bytes, so that a recovery
-/// that is repeated after a crash finds the file written before.
+/// Bytes of a file, to be copied to `quarantine/<file>.<position>.<checksum>`. The name depends on the bytes,
+/// so that a recovery that is repeated after a crash finds the file written before.
 ///
-/// At the end of a file, trailing zeros are preallocated space and are not copied; the copy of a whole file has its full length.
+/// At the end of a file, trailing zeros are preallocated space and are not copied; the copy of a whole file
+/// has its full length.
 #[derive(Debug)]
 pub(crate) struct Quarantined {
     /// The name of the file when it is copied.
@@ -31,8 +32,8 @@ pub(crate) struct Quarantined {
 }
 
 impl Quarantined {
-    /// Reads the bytes at and after `position`. `present_name`: the name of the file now; `name`: its final one, which it has when it
-    /// is copied. `None` if all of the bytes are zero.
+    /// Reads the bytes at and after `position`. `present_name`: the name of the file now; `name`: its final
+    /// one, which it has when it is copied. `None` if all of the bytes are zero.
     pub(crate) fn find(
         directory: &Directory,
         present_name: &str,
@@ -43,8 +44,8 @@ impl Quarantined {
         Ok(found.map(|found| Self { source: name.to_owned(), ..found }))
     }
 
-    /// Reads a range of a file. `name`: the present name of the file; `live_name`: the one in the name of the copy. `None` if all of
-    /// the bytes are zero.
+    /// Reads a range of a file. `name`: the present name of the file; `live_name`: the one in the name of the
+    /// copy. `None` if all of the bytes are zero.
     pub(crate) fn find_range(
         directory: &Directory,
         name: &str,

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 /// What recovery changes in a partition directory.
 ///
-/// [`LogWriter::plan_recovery`](super::super::LogWriter::plan_recovery) returns it before anything is changed,
-/// [`LogWriter::recovery`](super::super::LogWriter::recovery) afterwards.
+/// [`LogWriter::plan_recovery`](super::super::LogWriter::plan_recovery) returns it before anything is
+/// changed, [`LogWriter::recovery`](super::super::LogWriter::recovery) afterwards.
 ///
-/// The plan does not list what every open does: it rewrites the small files of the writer (`.cordwood.*`), writes and
-/// removes snapshots of producers (`.snapshot`), creates a missing `leader-epoch-checkpoint`, writes a given topic id, and in a data
-/// directory rewrites the partition's lines in the checkpoints
-/// and removes `.kafka_cleanshutdown`. The plan does not list the indexes of a removed segment either, which are deleted with it.
+/// The plan does not list what every open does: it rewrites the small files of the writer (`.cordwood.*`),
+/// writes and removes snapshots of producers (`.snapshot`), creates a missing `leader-epoch-checkpoint`,
+/// writes a given topic id, and in a data directory rewrites the partition's lines in the checkpoints
+/// and removes `.kafka_cleanshutdown`. The plan does not list the indexes of a removed segment either, which
+/// are deleted with it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
@@ -19,10 +20,11 @@ pub struct RecoveryPlan {
     /// The partition directory.
     #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub path: PathBuf,
-    /// Whether the files have not changed since the last writer closed the log. False for a log written by a broker, and for a
-    /// directory without a segment.
+    /// Whether the files have not changed since the last writer closed the log. False for a log written by a
+    /// broker, and for a directory without a segment.
     pub closed_cleanly: bool,
-    /// The recovery point: recovery reads the segment with this offset and all later ones, unless the log was closed cleanly.
+    /// The recovery point: recovery reads the segment with this offset and all later ones, unless the log
+    /// was closed cleanly.
     pub recovery_point: i64,
     /// The log start offset after recovery.
     pub log_start_offset: i64,
@@ -38,10 +40,12 @@ pub struct RecoveryPlan {
     pub file_changes: Vec<FileChange>,
     /// The segments that are split.
     pub splits: Vec<SegmentSplit>,
-    /// The `.deleted` files that stay, because the records of their segments may be nowhere else. A broker deletes them.
+    /// The `.deleted` files that stay, because the records of their segments may be nowhere else. A broker
+    /// deletes them.
     #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub kept_files: Vec<PathBuf>,
-    /// Whether `leader-epoch-checkpoint` is replaced because it does not match the batches, or because there are no batches.
+    /// Whether `leader-epoch-checkpoint` is replaced because it does not match the batches, or because there
+    /// are no batches.
     pub rewrites_leader_epochs: bool,
 }
 
@@ -107,8 +111,8 @@ pub enum RebuildReason {
     Missing,
     /// The file starts with the correct entries and is longer: it was not trimmed.
     Untrimmed,
-    /// The entries differ from those that recovery writes: they are damaged, or the log was written with another
-    /// `index.interval.bytes`.
+    /// The entries differ from those that recovery writes: they are damaged, or the log was written with
+    /// another `index.interval.bytes`.
     Differs,
 }
 
@@ -155,7 +159,8 @@ pub enum FileChangeReason {
     Emptied,
     /// An index without a `.log`, in a directory without a segment. Deleted.
     Orphaned,
-    /// A `.deleted` file of a segment, whose offsets are all in live segments or below the log start offset. Deleted.
+    /// A `.deleted` file of a segment, whose offsets are all in live segments or below the log start offset.
+    /// Deleted.
     Deleted,
 }
 

@@ -21,7 +21,8 @@ pub(in crate::writer) struct Scanned {
     pub(super) epochs: Vec<(i32, i64)>,
     /// Whether a batch has a producer id.
     pub(super) has_producers: bool,
-    /// The damage at which the data ends, and whether no valid batch follows it; `None` if all bytes are valid.
+    /// The damage at which the data ends, and whether no valid batch follows it; `None` if all bytes are
+    /// valid.
     pub(in crate::writer) cut: Option<(Damage, bool)>,
 }
 
@@ -42,10 +43,12 @@ impl Scanned {
     }
 }
 
-/// Reads a segment and checks every batch. `leader_epoch`: the leader epoch at the end of the preceding segment.
+/// Reads a segment and checks every batch. `leader_epoch`: the leader epoch at the end of the preceding
+/// segment.
 ///
-/// A segment with a batch more than 2^31 - 1 above its base offset is divided into parts, as Kafka splits it: the base offset of
-/// a part is that of its first batch, and a part contains all following batches that its indexes can refer to.
+/// A segment with a batch more than 2^31 - 1 above its base offset is divided into parts, as Kafka splits it:
+/// the base offset of a part is that of its first batch, and a part contains all following batches that its
+/// indexes can refer to.
 ///
 /// `synced`: the durable offset, at which a batch ended.
 ///

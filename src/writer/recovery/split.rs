@@ -12,14 +12,16 @@ const CHUNK: u64 = 1 << 20;
 
 /// Replaces a segment with its parts.
 ///
-/// The parts are written and synced under names that end in `.cleaned`; these are renamed to `.swap` in descending order, which
-/// commits the split. Then the segment is deleted, and the parts are renamed to their live names. After a crash at any point, the
-/// next open by a writer or a broker finishes or undoes the split.
+/// The parts are written and synced under names that end in `.cleaned`; these are renamed to `.swap` in
+/// descending order, which commits the split. Then the segment is deleted, and the parts are renamed to their
+/// live names. After a crash at any point, the next open by a writer or a broker finishes or undoes the
+/// split.
 ///
 /// `transaction_indexes`: for each part, its base offset and the bytes of its transaction index.
 ///
 /// # Errors
-/// [`Error::Io`](crate::Error::Io), also if the disk has no space for a second copy of the segment, which is then unchanged.
+/// [`Error::Io`](crate::Error::Io), also if the disk has no space for a second copy of the segment, which is
+/// then unchanged.
 pub(super) fn split(
     directory: &Directory,
     base_offset: i64,
@@ -31,7 +33,8 @@ pub(super) fn split(
     replacement::commit(directory, &bases, &[base_offset])
 }
 
-/// The first step of [`split`]: the parts are complete and durable, and nothing is committed. If this fails, no file remains.
+/// The first step of [`split`]: the parts are complete and durable, and nothing is committed. If this fails,
+/// no file remains.
 pub(in crate::writer) fn write_parts(
     directory: &Directory,
     base_offset: i64,

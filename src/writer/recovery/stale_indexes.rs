@@ -25,7 +25,8 @@ impl Existing<'_> {
         Ok(stale)
     }
 
-    /// Why the transaction index of a segment does not contain exactly these bytes. A missing file is one without entries.
+    /// Why the transaction index of a segment does not contain exactly these bytes. A missing file is one
+    /// without entries.
     pub(super) fn stale_transaction_index(
         &self,
         base_offset: i64,
@@ -38,7 +39,8 @@ impl Existing<'_> {
         Ok(reason.filter(|reason| !(entries.is_empty() && *reason == RebuildReason::Missing)))
     }
 
-    /// The present name of a segment's file, before a replacement is finished; `None` if finishing it leaves no such file.
+    /// The present name of a segment's file, before a replacement is finished; `None` if finishing it leaves
+    /// no such file.
     fn present_name(&self, base_offset: i64, kind: FileKind) -> Option<String> {
         let matches =
             |file: &&SegmentFile| (file.parsed.base_offset, file.parsed.kind) == (base_offset, kind);

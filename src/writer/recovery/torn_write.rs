@@ -22,8 +22,8 @@ pub(super) struct Cut {
     pub(super) kept: Vec<Quarantined>,
 }
 
-/// Decides which of the scanned segments has a torn write; segments that are removed are taken out of `scanned`. `durable`: the
-/// offset up to which the log was synced.
+/// Decides which of the scanned segments has a torn write; segments that are removed are taken out of
+/// `scanned`. `durable`: the offset up to which the log was synced.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt) for damage that is not a torn write.
@@ -72,8 +72,8 @@ pub(super) struct CutRange {
 }
 
 impl CutRange {
-    /// The public description of the cut. The bytes to quarantine are added to `kept`. `log_name`: the present name of the
-    /// `.log`.
+    /// The public description of the cut. The bytes to quarantine are added to `kept`. `log_name`: the
+    /// present name of the `.log`.
     pub(super) fn of(
         self,
         directory: &Directory,
@@ -108,7 +108,8 @@ fn scanned_end(scanned: &[Scanned]) -> i64 {
     scanned.last().map_or(0, |scanned| scanned.end_offset)
 }
 
-/// Fails if the damage of a segment is not a torn write: the log was synced beyond it, or valid batches follow it.
+/// Fails if the damage of a segment is not a torn write: the log was synced beyond it, or valid batches
+/// follow it.
 fn refuse_damage(
     unclean: &[Arc<Segment>],
     scanned: &[Scanned],
@@ -129,8 +130,8 @@ fn refuse_damage(
     if is_torn { Ok(()) } else { Err(segment.corrupt(damage)) }
 }
 
-/// Whether the last segment is empty and begins above both the durable offset and the end of the segment before it: that segment
-/// lost its unsynced end, and no record of the last segment was acknowledged.
+/// Whether the last segment is empty and begins above both the durable offset and the end of the segment
+/// before it: that segment lost its unsynced end, and no record of the last segment was acknowledged.
 fn begins_after_lost_end(unclean: &[Arc<Segment>], scanned: &[Scanned], durable: Option<i64>) -> bool {
     let (Some(durable), [.., previous, last], Some(segment)) = (durable, scanned, unclean.last()) else {
         return false;

@@ -25,8 +25,8 @@ pub(super) fn on_failure<T>(directory: &Directory, open: impl FnOnce() -> Result
     })
 }
 
-/// Removes a partition directory that was just created, with the lock file that the caller holds. A directory with other files is
-/// kept.
+/// Removes a partition directory that was just created, with the lock file that the caller holds. A directory
+/// with other files is kept.
 pub(in crate::writer) fn remove_directory(directory: &Directory) {
     let name = directory.path().file_name().and_then(|name| name.to_str());
     if let (Some(name), Ok(Some(parent))) = (name, directory.parent()) {

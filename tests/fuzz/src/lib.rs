@@ -1,5 +1,5 @@
-//! What is fuzzed. Each function takes any bytes; a panic, a wrong answer, much time or much memory is a bug. The ordinary tests call
-//! the same functions with the inputs in `corpus`.
+//! What is fuzzed. Each function takes any bytes; a panic, a wrong answer, much time or much memory is a bug.
+//! The ordinary tests call the same functions with the inputs in `corpus`.
 
 mod directory;
 
@@ -17,7 +17,8 @@ use cordwood::state::producers::ProducerSnapshot;
 
 use directory::{BASE, INTACT_LOG, answers, directory_of, with_files};
 
-/// The bytes of a `.log`: headers, records, every codec. The checksums are not checked, so that changed bytes reach the decoders.
+/// The bytes of a `.log`: headers, records, every codec. The checksums are not checked, so that changed bytes
+/// reach the decoders.
 pub fn batches(data: &[u8]) {
     let (mut rest, mut buffer, mut wrapper) = (data, Vec::new(), Vec::new());
     while let Ok(mut header) = BatchHeader::parse(rest, rest.len() as u64) {
@@ -41,7 +42,8 @@ pub fn batches(data: &[u8]) {
     }
 }
 
-/// Index files beside an intact log: whatever they contain, look-ups give the answers that they give without an index.
+/// Index files beside an intact log: whatever they contain, look-ups give the answers that they give without
+/// an index.
 pub fn indexes(data: &[u8]) {
     static WITHOUT: OnceLock<Vec<Option<(i64, u64)>>> = OnceLock::new();
     let Some((slots, data)) = data.split_first() else { return };
@@ -65,7 +67,8 @@ pub fn state_files(data: &[u8]) {
     }
 }
 
-/// A partition directory: its files, with checksums that match, so that changed bytes reach what is behind them.
+/// A partition directory: its files, with checksums that match, so that changed bytes reach what is behind
+/// them.
 pub fn directories(data: &[u8]) {
     let disk = directory_of(data);
     let directory = disk.directory("/fuzz-0");
@@ -93,7 +96,8 @@ pub fn directories(data: &[u8]) {
     }
 }
 
-/// A record of an internal topic: the number of the decoder, the size of the key in two bytes, the key, and the value.
+/// A record of an internal topic: the number of the decoder, the size of the key in two bytes, the key, and
+/// the value.
 pub fn internal_topics(data: &[u8]) {
     let Some(([decoder, high, low], rest)) = data.split_first_chunk() else { return };
     let decoders = [
@@ -107,14 +111,15 @@ pub fn internal_topics(data: &[u8]) {
     let (key, value) = rest.split_at(size.min(rest.len()));
     let decoder = decoders[usize::from(*decoder) % decoders.len()];
     if let Ok(parsed) = decoder.parse(0, Some(key), Some(value)) {
-        // names of fields and escapes make the text longer, by a factor and not by what a length in the record says
+        // names of fields and escapes make the text longer, by a factor and not by what a length in the
+        // record says
         let texts = parsed.key.map_or(0, |key| key.len()) + parsed.payload.map_or(0, |payload| payload.len());
         assert!(texts <= 4096 + 512 * data.len(), "{texts} bytes of text from {} bytes", data.len());
     }
 }
 
-/// A partition directory that is repaired by each policy: a second repair has nothing to do, and no batch is damaged. (Records that cannot
-/// be decoded, in a batch whose checksum is right, were written so.)
+/// A partition directory that is repaired by each policy: a second repair has nothing to do, and no batch is
+/// damaged. (Records that cannot be decoded, in a batch whose checksum is right, were written so.)
 pub fn repairs(data: &[u8]) {
     for policy in [RepairPolicy::TornTail, RepairPolicy::Kafka, RepairPolicy::Salvage] {
         let disk = directory_of(data);

@@ -58,7 +58,8 @@ def damaged(built: list[bytes]) -> Iterator[tuple[str, bytes, int]]:
 @pytest.mark.parametrize("base", [0, 5, OUTER, 1000])
 def test_no_part_of_a_value_becomes_a_record(tmp_path: Path, base: int, zeros: int) -> None:
     for number, (damage, raw, left) in enumerate(damaged(outer_batches(base, zeros))):
-        # if the lengths of the record are lost too, zeros at the end of the file may be those of a lost sector
+        # if the lengths of the record are lost too, zeros at the end of the file may be those of a lost
+        # sector
         if zeros and damage.startswith(("164", "512", "the sector")):
             continue
         partition = tmp_path / f"{number}" / "orders-0"

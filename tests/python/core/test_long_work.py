@@ -94,7 +94,8 @@ def ends_soon(tmp_path: Path, path: Path, way: str, env: dict[str, str]) -> None
         if taken and min(taken) < 2:
             break
         seconds, raised = interrupted(tmp_path, path, way, env, after=after)
-        # a direct reader of the stream raises its own error for the interrupt, unless Python handles the signal first
+        # a direct reader of the stream raises its own error for the interrupt, unless Python handles the
+        # signal first
         of_stream = {"ArrowInvalid"} if way.startswith("pa.table") else set()
         assert raised in {"KeyboardInterrupt"} | of_stream
         taken.append(seconds)

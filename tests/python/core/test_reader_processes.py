@@ -106,8 +106,8 @@ def test_readers_during_rolls_find_every_record_once_and_in_order(tmp_path: Path
                     for reader in readers:
                         reader.terminate()
                     break
-                # delete what all readers have read, so that the directory does not grow, but not the last segment
-                # that a reader may have before its next refresh
+                # delete what all readers have read, so that the directory does not grow, but not the last
+                # segment that a reader may have before its next refresh
                 writer.delete_before(max(slowest - 2 * BATCH, 0))
                 if end - slowest > AHEAD:
                     time.sleep(0.001)

@@ -86,8 +86,9 @@ def assert_the_same_compactions(written: Written, answer: dict[str, Any], *, byt
     return due
 
 
-# seed 20: Kafka takes records of a committed transaction for aborted ones, because a pass begins after the marker of an
-# aborted transaction of the same producer and in the same segment. It keeps older records of their keys
+# seed 20: Kafka takes records of a committed transaction for aborted ones, because a pass begins after the
+# marker of an aborted transaction of the same producer and in the same segment. It keeps older records of
+# their keys
 SEEDS = [seed for seed in range(32) if seed != 20]
 
 

@@ -33,7 +33,8 @@ def test_kafka_opens_a_copy(kafka: KafkaClasses, tmp_path: Path, case: str, part
         offsets = {line.split()[0] for line in ours}
         assert [line for line in opened["records"]["lines"] if line.split()[0] in offsets] == ours, clean
         if clean:
-            # nothing was rebuilt; Kafka deletes a snapshot at the log start offset, because no record precedes it
+            # nothing was rebuilt; Kafka deletes a snapshot at the log start offset, because no record
+            # precedes it
             for name, listed in opened["before"].items():
                 if name.startswith("0") and name != f"{report.log_start_offset:020}.snapshot":
                     assert opened["after"][name] == listed, name

@@ -24,7 +24,8 @@ from interop.twins import our_lines
 TOPIC = "odd"
 BATCHES = int(os.environ.get("CORDWOOD_ODD_BATCHES", "300"))
 PATIENCE = 110  # seconds for the consumer; below that of a question
-# one batch a response: where batches overlap, what a consumer skips of the second depends on the size of its responses
+# one batch a response: where batches overlap, what a consumer skips of the second depends on the size of its
+# responses
 ONE_BATCH = {"max.partition.fetch.bytes": "1", "fetch.max.bytes": "1"}
 
 

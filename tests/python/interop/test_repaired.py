@@ -51,7 +51,8 @@ def test_a_repaired_directory_is_opened_as_it_is(kafka: KafkaClasses, tmp_path: 
         assert opened["log_end_offset"] == plan.log_end_offset, (case, clean)
         # Kafka's lines include control records
         assert [line for line in opened["records"]["lines"] if line.split()[0] in offsets] == ours, (case, clean)
-        # after an unclean stop, Kafka rebuilds the indexes of intact segments too, and not always to the same entries
+        # after an unclean stop, Kafka rebuilds the indexes of intact segments too, and not always to the same
+        # entries
         for name, listed in opened["before"].items() if clean else ():
             if Path(name).suffix in {".log", ".index", ".timeindex", ".txnindex"}:
                 assert opened["after"].get(name) == listed, (case, clean, name)

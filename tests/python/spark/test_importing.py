@@ -102,7 +102,8 @@ def test_what_was_exported_is_imported_in_its_order(spark: Any, root: Path) -> N
     assert contents(root / "data" / "orders-0") == contents(PLAIN.path)
 
 
-# keys, values, headers and times as a log may have them; headers with one name twice, with null, and without a name
+# keys, values, headers and times as a log may have them; headers with one name twice, with null, and without
+# a name
 RECORDS = [
     Rec(b"v", b"k", 1_700_000_000_000, ((b"a", b"1"),)),
     Rec(None, b"", 1_699_999_999_999, ((b"a", None), (b"b", b""), (b"a", b"2"), (b"a", None))),

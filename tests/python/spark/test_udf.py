@@ -41,7 +41,8 @@ def asked(look_up: Any, kind: str, iterator: bool, *columns: pa.Array) -> list[A
         return list(found.to_pylist())
     assert isinstance(found, pd.DataFrame)
     rows = pa.Table.from_pandas(found, preserve_index=False).to_pylist()
-    # a pandas UDF cannot return a null struct, only a struct of nulls, which the Spark column converts to null
+    # a pandas UDF cannot return a null struct, only a struct of nulls, which the Spark column converts to
+    # null
     return [None if all(value is None for value in row.values()) else row for row in rows]
 
 

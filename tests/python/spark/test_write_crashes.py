@@ -115,7 +115,8 @@ def test_a_disk_that_fails_at_any_step_leaves_a_write_as_a_whole_or_not_at_all(r
         # without a recovery
         found = all_texts(staged.path)
         assert found in (BEFORE, BEFORE + ADDED), (stop, found)
-        # after an error Spark writes again: only where it is not known whether the removal is durable, the write counts
+        # after an error Spark writes again: only where it is not known whether the removal is durable, the
+        # write counts
         is_undecided = names[stop - 1 : stop + 1] == ["unlink", "fsync"]
         assert bool(told) == (found == BEFORE) or is_undecided, (stop, names[stop])
         if told:

@@ -18,8 +18,8 @@ KINDS = {
     "ext4": (["-q", "-m", "0"], "data=journal,errors=remount-ro", 64 << 20),
     "xfs": (["-q"], "defaults", 300 << 20),
 }
-# FS_IOC_SHUTDOWN (EXT4_IOC_SHUTDOWN, XFS_IOC_GOINGDOWN): all later writes fail, and data that is not durable is lost.
-# The flags say whether the journal is written before.
+# FS_IOC_SHUTDOWN (EXT4_IOC_SHUTDOWN, XFS_IOC_GOINGDOWN): all later writes fail, and data that is not durable
+# is lost. The flags say whether the journal is written before.
 SHUTDOWN = 0x8004587D
 LOG_FLUSH, NO_LOG_FLUSH = 1, 2
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# Reads the log, opens it for writing, and then changes it at random until the process ends. Every call is printed
-# before it and after it, as one line. The number of a value is unique.
+# Reads the log, opens it for writing, and then changes it at random until the process ends. Every call is
+# printed before it and after it, as one line. The number of a value is unique.
 WRITER = """
 import json, os, random, sys
 import cordwood as cw

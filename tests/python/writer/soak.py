@@ -67,7 +67,8 @@ say("end", writer.log_end_offset - 1)
 writer.close()
 """
 
-# Follows the log until the record with the last serial number, and prints where serial number minus offset changes.
+# Follows the log until the record with the last serial number, and prints where serial number minus offset
+# changes.
 FOLLOWER = """
 import json, os, struct, sys
 import cordwood as cw

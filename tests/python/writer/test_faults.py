@@ -56,7 +56,8 @@ def test_acknowledged_records_survive_a_kill_at_any_system_call(
         call, most = choose.choice(CALLS)
         how = {"flush": flush, "codec": "producer", "generation": generation, "threads": 1}
         nth = choose.randrange(1, most)
-        # if this call is not made often enough, the process is killed at the write that prints the acknowledged offset
+        # if this call is not made often enough, the process is killed at the write that prints the
+        # acknowledged offset
         before = tracer({call: f"signal=SIGKILL:when={nth}", "write": "signal=SIGKILL:when=300"})
         with start(script, path, **how, env=script_environment, before=before) as process:
             assert process.stdout is not None
@@ -207,7 +208,8 @@ def test_a_flush_that_fails_is_an_error_of_all_tasks_that_wait_for_it(
     tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     script = write_script(tmp_path, AWAITED_FAILURE)
-    # counted for each thread: the one that opens the log makes fewer of these calls, and one that flushes makes as many
+    # counted for each thread: the one that opens the log makes fewer of these calls, and one that flushes
+    # makes as many
     before = tracer({"fdatasync": "error=EIO:when=10+"})
     results, last = run(script, tmp_path / "orders-0", env=script_environment, before=before).stdout.splitlines()
     assert sorted(results.split()) == ["OSError"] + ["PoisonedError"] * 49

@@ -281,7 +281,8 @@ def test_a_reader_during_writing_never_returns_a_torn_batch(tmp_path: Path) -> N
                 end, turns = 0, 0
                 while not done.is_set() or turns == 0:
                     log = refreshed()
-                    # a segment deleted in the meantime is an error, also the last one if the writer has rolled since
+                    # a segment deleted in the meantime is an error, also the last one if the writer has
+                    # rolled since
                     with suppress(cw.LogChangedError, cw.OffsetOutOfRangeError):
                         assert log.log_end_offset >= end
                         end = whole_groups(log, end - 300)

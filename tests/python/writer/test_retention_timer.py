@@ -100,7 +100,8 @@ def test_an_error_of_a_run_is_kept_and_logged_and_the_timer_goes_on(
     with cw.LogWriter(path, config=SMALL) as writer:
         append_old(writer)
         segment = path / f"{0:020d}.log"
-        # a damaged batch, whose timestamp decides; one byte at a time, so that the timer never sees an empty file
+        # a damaged batch, whose timestamp decides; one byte at a time, so that the timer never sees an empty
+        # file
         with segment.open("r+b") as file:
             file.seek(16)
             good = file.read(1)

@@ -191,7 +191,8 @@ def test_a_call_that_frees_space_succeeds_on_a_full_disk(kind: str, tmp_path: Pa
                 run(writer)
                 found = (writer.log_start_offset, writer.log_end_offset, values(writer.reader()))
                 assert found == expected, call
-                # again, without the space that the call has freed, and once more when the log is closed and opened
+                # again, without the space that the call has freed, and once more when the log is closed and
+                # opened
                 fill(mount)
                 writer.truncate_fully_and_start_at(40)
                 fill(mount)

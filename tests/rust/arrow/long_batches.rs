@@ -1,5 +1,5 @@
-//! Columns of batches with more records than are decoded at a time, and of logs that several threads read, compared with the
-//! records that were written.
+//! Columns of batches with more records than are decoded at a time, and of logs that several threads read,
+//! compared with the records that were written.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -64,8 +64,8 @@ fn size(row: &Row, options: &ReaderOptions) -> usize {
     8 * options.columns.len() + options.columns.iter().map(of_column).sum::<usize>()
 }
 
-/// A header's name as its column stores it: of a string, each surrogate becomes one U+FFFD, also one without its last
-/// byte, as in Java.
+/// A header's name as its column stores it: of a string, each surrogate becomes one U+FFFD, also one without
+/// its last byte, as in Java.
 fn name(key: &[u8], keys: HeaderKeys) -> Vec<u8> {
     if keys == HeaderKeys::Binary {
         return key.to_vec();
@@ -254,8 +254,8 @@ fn compare(log: &Log, rows: &Rows, options: &ReaderOptions, what: &str) {
     }
 }
 
-/// Compares the rows of several threads, whose splits end record batches. Before an error they are the first ones: another thread
-/// may have found damage first.
+/// Compares the rows of several threads, whose splits end record batches. Before an error they are the first
+/// ones: another thread may have found damage first.
 fn compare_rows(
     reader: &mut Reader,
     options: &ReaderOptions,

@@ -301,8 +301,9 @@ fn damage_is_the_same_and_the_rows_before_it_are_returned() {
     }
 }
 
-/// Batches to damage, each with a byte and a bit: a run of batches, or some anywhere. Not in the base offset and the leader
-/// epoch, which no checksum covers: they are compared with those of the batches before, and the first batch of a split has none.
+/// Batches to damage, each with a byte and a bit: a run of batches, or some anywhere. Not in the base offset
+/// and the leader epoch, which no checksum covers: they are compared with those of the batches before, and
+/// the first batch of a split has none.
 fn damage() -> impl Strategy<Value = Vec<(usize, usize, u8)>> {
     let byte = || prop_oneof![8..12usize, 16..61usize, 100..16_000usize];
     let run = (0..200usize, 1..60usize, byte(), 0..8u8).prop_map(|(from, count, byte, bit)| {

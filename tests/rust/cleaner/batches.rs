@@ -1,4 +1,5 @@
-//! What remains of a batch: the behaviours of Kafka's `MemoryRecordsTest` on `filterTo`, by their names there.
+//! What remains of a batch: the behaviours of Kafka's `MemoryRecordsTest` on `filterTo`, by their names
+//! there.
 
 use cordwood::record::BatchHeader;
 use cordwood::types::{IsolationLevel, TimestampType};
@@ -185,7 +186,8 @@ fn a_delete_horizon_in_place_of_the_base_timestamp_changes_no_timestamp_of_a_rec
     }
 }
 
-/// A wrapper of magic 1 around messages of magic 0, as an old cleaner wrote them (KAFKA-4298). The value of each record is its offset.
+/// A wrapper of magic 1 around messages of magic 0, as an old cleaner wrote them (KAFKA-4298). The value of
+/// each record is its offset.
 fn wrapper_of_magic_0(first: i64, keys: &[i64]) -> Built {
     let value = |number: usize| (first + number as i64).to_string();
     let records =

@@ -54,7 +54,8 @@ impl Case {
         Self::open(data_directory(), change)
     }
 
-    /// Also in a data directory: with these segments, of which a roll by a broker left gaps between the offsets.
+    /// Also in a data directory: with these segments, of which a roll by a broker left gaps between the
+    /// offsets.
     pub(super) fn with_segments(segments: &[(i64, Vec<Built>)]) -> Self {
         let folder = data_directory();
         write_segments(folder.path(), segments);

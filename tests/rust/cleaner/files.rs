@@ -1,4 +1,5 @@
-//! The files of a compaction: the behaviours of Kafka's `LogCleanerTest` on sizes, damage, overflow and crashes, by their names there.
+//! The files of a compaction: the behaviours of Kafka's `LogCleanerTest` on sizes, damage, overflow and
+//! crashes, by their names there.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -87,7 +88,8 @@ fn keyed(offset: i64, key: i64) -> Built {
     BatchV2::new(offset).record(Rec::at(NOW).key(key.to_string()).value(offset.to_string())).build()
 }
 
-/// A segment whose offsets overflow its indexes, between two that do not. Every other key is in the last segment again.
+/// A segment whose offsets overflow its indexes, between two that do not. Every other key is in the last
+/// segment again.
 fn overflowed() -> Vec<(i64, Vec<Built>)> {
     let offsets = |base: i64| [base, base + 1, base + FAR - 1];
     let of = |bases: &[i64], first_key: i64| -> Vec<Built> {

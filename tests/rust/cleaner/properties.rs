@@ -1,4 +1,5 @@
-//! Random logs, compacted at random times: no last value of a key is lost, no deleted or aborted record appears.
+//! Random logs, compacted at random times: no last value of a key is lost, no deleted or aborted record
+//! appears.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,7 +23,8 @@ static NOW: AtomicI64 = AtomicI64::new(1_700_000_000_000);
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Records of one batch: key (none for `KEYS`) and whether it has a value. The producer: none for `PRODUCERS`.
+    /// Records of one batch: key (none for `KEYS`) and whether it has a value. The producer: none for
+    /// `PRODUCERS`.
     Append {
         producer: usize,
         records: Vec<(u8, bool)>,
@@ -170,7 +172,8 @@ impl Run {
         let end = self.writer.log_end_offset();
         let log = self.writer.reader().unwrap();
         let planned = plan_compaction(&log, &self.options.config, &threaded).unwrap();
-        // after a truncation that removed the marker of an aborted transaction, the log may no longer show where that began
+        // after a truncation that removed the marker of an aborted transaction, the log may no longer show
+        // where that began
         let is_known = log.last_stable_offset().unwrap() == self.writer.last_stable_offset();
         let compaction = self.writer.compact(&options).unwrap();
         if is_known {

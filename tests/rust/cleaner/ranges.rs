@@ -1,5 +1,5 @@
-//! What is cleaned, up to where, and what is stored of it: the behaviours of Kafka's `LogCleanerManagerTest`, and of `LogCleanerTest` on
-//! offset maps and groups, by their names there.
+//! What is cleaned, up to where, and what is stored of it: the behaviours of Kafka's `LogCleanerManagerTest`,
+//! and of `LogCleanerTest` on offset maps and groups, by their names there.
 
 use cordwood::cleaner::{CleaningBound, CompactionState};
 use cordwood::config::LogConfig;
@@ -325,7 +325,8 @@ fn a_group_spans_at_most_the_offsets_that_its_indexes_can_refer_to() {
     assert_eq!(groups(&[first, beyond, active(FAR + 2)]), [0, half]);
 }
 
-/// `testLogsWithSegmentsToDeleteShouldConsiderCleanupPolicyCompactLogs`, `testLogsWithSegmentsToDeleteShouldConsiderCleanupPolicyCompactDeleteLogs`.
+/// `testLogsWithSegmentsToDeleteShouldConsiderCleanupPolicyCompactLogs`,
+/// `testLogsWithSegmentsToDeleteShouldConsiderCleanupPolicyCompactDeleteLogs`.
 #[test]
 fn retention_of_a_compacted_log_deletes_what_is_below_the_log_start_and_the_rest_only_with_delete() {
     for delete in [false, true] {

@@ -1,4 +1,5 @@
-//! The behaviours of Kafka's `LogCleanerTest`, `LogCleanerManagerTest` and of `MemoryRecordsTest` on `filterTo`, by their names there.
+//! The behaviours of Kafka's `LogCleanerTest`, `LogCleanerManagerTest` and of `MemoryRecordsTest` on
+//! `filterTo`, by their names there.
 
 use cordwood::cleaner::{CleaningBound, CompactionOptions, CompactionState, plan_compaction};
 use cordwood::config::LogConfig;

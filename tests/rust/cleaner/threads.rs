@@ -18,8 +18,8 @@ const BATCHES: i64 = 640;
 /// A batch with more records than a thread takes at a time.
 const LONG: i64 = 70_000;
 
-/// 9 MiB in three segments, more than several threads take at a time: batches of all codecs, tombstones, records without a key, a batch
-/// with very many records, and transactions.
+/// 9 MiB in three segments, more than several threads take at a time: batches of all codecs, tombstones,
+/// records without a key, a batch with very many records, and transactions.
 fn log() -> Case {
     let mut case = Case::new(|config| config.segment_bytes = 64 << 20);
     let mut sequence = 0;
@@ -108,8 +108,8 @@ fn the_files_do_not_depend_on_the_number_of_threads() {
 fn a_batch_with_a_broken_record_is_the_same_error_with_any_number_of_threads() {
     let batch = |offset| BatchV2::new(offset).record(Rec::at(NOW).key("k").value(noise(offset).repeat(10)));
     let mut batches: Vec<_> = (0..600).map(|offset| batch(offset).build()).collect();
-    // the length of a record, or the bit of a control batch, with a checksum that matches; 300 batches are more than a thread takes at a
-    // time
+    // the length of a record, or the bit of a control batch, with a checksum that matches; 300 batches are
+    // more than a thread takes at a time
     for (broken, at, bit) in [(250, 61, 1), (251, 22, 0x20), (450, 61, 1), (550, 61, 1)] {
         batches[broken] = with_checksum(batches[broken].clone(), |bytes| bytes[at] ^= bit);
     }

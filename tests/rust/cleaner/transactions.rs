@@ -1,4 +1,5 @@
-//! Transactions and producers in compacted logs: the behaviours of Kafka's `LogCleanerTest`, by their names there.
+//! Transactions and producers in compacted logs: the behaviours of Kafka's `LogCleanerTest`, by their names
+//! there.
 
 use cordwood::Error;
 use cordwood::fs::names::{FileKind, SegmentFileName};

@@ -1,5 +1,5 @@
-//! `LogConfig` compared with the results of Kafka's classes (tests/vectors): names, defaults, limits, and whole files of
-//! settings.
+//! `LogConfig` compared with the results of Kafka's classes (tests/vectors): names, defaults, limits, and
+//! whole files of settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -109,8 +109,8 @@ fn limits_are_those_of_kafka() {
     }
 }
 
-/// Whether Kafka accepts the settings and cordwood refuses them: segment sizes too small for a batch, NaN, and numbers in Java's
-/// notation.
+/// Whether Kafka accepts the settings and cordwood refuses them: segment sizes too small for a batch, NaN,
+/// and numbers in Java's notation.
 fn is_refused_only_by_cordwood(topic: &BTreeMap<String, String>) -> bool {
     topic.iter().any(|(name, text)| match name.as_str() {
         "internal.segment.bytes" => !text.trim().parse::<i64>().is_ok_and(|bytes| bytes >= 14),

@@ -1,7 +1,8 @@
-//! What hot paths cost, compared with recorded numbers: instructions and allocations, which do not depend on the machine's load.
+//! What hot paths cost, compared with recorded numbers: instructions and allocations, which do not depend on
+//! the machine's load.
 //!
-//! `RECORD_COSTS=1 make costs` records what it finds in `costs.json`. The numbers are those of the `release` profile: without
-//! optimisation they say nothing.
+//! `RECORD_COSTS=1 make costs` records what it finds in `costs.json`. The numbers are those of the `release`
+//! profile: without optimisation they say nothing.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -17,7 +18,8 @@ use super::hot_paths::{ALL, HotPath, Pass, write};
 /// For the child process: the name of the path, and the directory of the log.
 const CHILD: [&str; 2] = ["COSTS_OF_PATH", "COSTS_OF_LOG"];
 
-/// A compiler of another version may need a few instructions more; a checksum, a lock or an allocation is more than that.
+/// A compiler of another version may need a few instructions more; a checksum, a lock or an allocation is
+/// more than that.
 const TOLERANCE: f64 = 0.25;
 
 fn folder() -> tempfile::TempDir {

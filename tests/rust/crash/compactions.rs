@@ -1,4 +1,5 @@
-//! Compaction with a power loss at every operation: no last value of a key is lost, no deleted or aborted record appears.
+//! Compaction with a power loss at every operation: no last value of a key is lost, no deleted or aborted
+//! record appears.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -288,7 +289,8 @@ impl Rig {
     }
 }
 
-/// Compacts logs three times each: at first, when tombstones and markers get their delete horizon, and twice after it.
+/// Compacts logs three times each: at first, when tombstones and markers get their delete horizon, and twice
+/// after it.
 fn run(seeds: std::ops::Range<u64>, random: u64) -> (Tally, usize) {
     let mut rig = Rig::new(random);
     let mut emptied = 0;
@@ -383,8 +385,8 @@ fn fail_each_operation(made: Made) -> usize {
 
 const FAR: i64 = i32::MAX as i64;
 
-/// A log of which the second segment overflows its indexes, and is below the recovery point, so that no opening reads it: one
-/// transaction in it is aborted in its second part.
+/// A log of which the second segment overflows its indexes, and is below the recovery point, so that no
+/// opening reads it: one transaction in it is aborted in its second part.
 fn overflowed(first_segment: &[i64]) -> History {
     let keyed = |offset: i64, key: &str| {
         BatchV2::new(offset).record(Rec::at(NOW).key(key).value(offset.to_string())).leader_epoch(0)
@@ -430,7 +432,8 @@ fn a_power_loss_while_a_compaction_splits_an_overflowed_segment_costs_nothing() 
     let mut rig = Rig::new(0);
     for first_segment in [&[0, 1][..], &[]] {
         let mut history = overflowed(first_segment);
-        // a file of an earlier attempt: with one at a lower base offset, the parts would not count as committed
+        // a file of an earlier attempt: with one at a lower base offset, the parts would not count as
+        // committed
         history.disk.put("00000000000000000003.log.cleaned", b"unfinished");
         let bases = |history: &History| -> Vec<i64> {
             crate::found::segments(&history.disk.shown().files()).into_iter().map(|(base, _)| base).collect()
@@ -454,7 +457,8 @@ pub fn compactions() -> Tally {
     run(0..1, 0).0
 }
 
-/// The directory listings during a compaction of a log with so many segments to clean, and the number of replaced segments.
+/// The directory listings during a compaction of a log with so many segments to clean, and the number of
+/// replaced segments.
 fn listings_of_a_compaction(segments: usize) -> (usize, usize) {
     let disk = MemoryDisk::new(16);
     let mut writer = LogWriter::open_in(disk.directory("/orders-0"), &options()).unwrap();

@@ -1,5 +1,5 @@
-//! Exhaustive exploration: every short sequence of operations, a power loss at every point, and the states in which it may leave
-//! the disk.
+//! Exhaustive exploration: every short sequence of operations, a power loss at every point, and the states in
+//! which it may leave the disk.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -67,8 +67,8 @@ pub fn sequences(length: usize) -> Vec<Vec<Op>> {
 /// Called with the result of each recovery.
 pub type Visit<'a> = &'a mut dyn FnMut(&mut Judge, &Recovered, &Image);
 
-/// Explores the crash points of the last operation of a sequence; those of earlier operations are explored with shorter
-/// sequences.
+/// Explores the crash points of the last operation of a sequence; those of earlier operations are explored
+/// with shorter sequences.
 pub fn explore_one(
     setup: Setup,
     sequence: &[Op],
@@ -177,11 +177,13 @@ fn nothing_acknowledged_is_lost_in_any_short_sequence() {
     assert!(distinct > 5_000, "{distinct} distinct images");
 }
 
-/// Of the sequences of four operations, one of so many is explored for the guarantees: all of them would take a day. The number has no
-/// factor in common with that of the operations, so that each of them is at each place.
+/// Of the sequences of four operations, one of so many is explored for the guarantees: all of them would take
+/// a day. The number has no factor in common with that of the operations, so that each of them is at each
+/// place.
 const SAMPLE: usize = 31;
 
-/// The exploration for the guarantees, which prints their figures. It takes half an hour; `make guarantees` runs it.
+/// The exploration for the guarantees, which prints their figures. It takes half an hour; `make guarantees`
+/// runs it.
 #[test]
 #[ignore = "takes minutes; `make guarantees` runs it"]
 fn nothing_acknowledged_is_lost_in_sequences_of_up_to_four() {

@@ -1,5 +1,5 @@
-//! Every file operation of some scripts fails, once or permanently. Afterwards nothing acknowledged is missing, and after a
-//! failed sync nothing is acknowledged.
+//! Every file operation of some scripts fails, once or permanently. Afterwards nothing acknowledged is
+//! missing, and after a failed sync nothing is acknowledged.
 
 use std::collections::HashSet;
 

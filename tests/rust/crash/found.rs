@@ -36,7 +36,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads every batch of every segment. Strict: a segment must end with its last batch, and offsets must ascend.
+    /// Reads every batch of every segment. Strict: a segment must end with its last batch, and offsets must
+    /// ascend.
     pub fn read(&mut self, files: &Files) -> Result<Vec<Rc<Batch>>, String> {
         let mut batches: Vec<Rc<Batch>> = Vec::new();
         for (base, bytes) in segments(files) {
@@ -69,8 +70,8 @@ impl Reader {
     }
 }
 
-/// Fails if the indexes of a closed log differ from Kafka's: only entries, each of an existing batch, and the last time
-/// entry has the segment's largest timestamp.
+/// Fails if the indexes of a closed log differ from Kafka's: only entries, each of an existing batch, and the
+/// last time entry has the segment's largest timestamp.
 pub fn check_closed_indexes(files: &Files) -> Result<(), String> {
     for (base, bytes) in segments(files) {
         let index = |kind: &str| {

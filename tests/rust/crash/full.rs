@@ -1,4 +1,5 @@
-//! A full disk: a call that fails because there is no space changes nothing, and succeeds once there is space.
+//! A full disk: a call that fails because there is no space changes nothing, and succeeds once there is
+//! space.
 
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk};
 use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
@@ -140,7 +141,8 @@ pub fn calls() -> Calls {
     calls
 }
 
-/// A call that finds no space changes nothing. Once there is space, the writer continues and the same call succeeds.
+/// A call that finds no space changes nothing. Once there is space, the writer continues and the same call
+/// succeeds.
 #[test]
 fn a_call_without_disk_space_changes_nothing_and_succeeds_once_there_is_space() {
     let mut refused = 0;

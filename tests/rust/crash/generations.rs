@@ -1,4 +1,5 @@
-//! Long-lived logs: random operations, a power loss during one, recovery, then more operations on the recovered log.
+//! Long-lived logs: random operations, a power loss during one, recovery, then more operations on the
+//! recovered log.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! Random histories of producers on one log, compared with a model that keeps every batch: which batches are accepted, which are
-//! duplicates, and which are refused. Appends of markers whose writes fail.
+//! Random histories of producers on one log, compared with a model that keeps every batch: which batches are
+//! accepted, which are duplicates, and which are refused. Appends of markers whose writes fail.
 
 use std::ops::Range;
 
@@ -66,7 +66,8 @@ impl From<cordwood::Result<Appended>> for Outcome {
 struct Model {
     batches: Vec<(i64, Sent)>,
     end: i64,
-    /// The log end offset when the producers were last loaded: from a snapshot, which has the last batch of each only.
+    /// The log end offset when the producers were last loaded: from a snapshot, which has the last batch of
+    /// each only.
     loaded: i64,
 }
 

@@ -197,7 +197,8 @@ impl Judge {
         Some(recovered)
     }
 
-    /// Checks that the recovered log is durable, that another recovery does not change it, and that readers read it.
+    /// Checks that the recovered log is durable, that another recovery does not change it, and that readers
+    /// read it.
     fn check_recovered(
         &mut self,
         recovered: &Recovered,
@@ -205,7 +206,8 @@ impl Judge {
         batches: &[Rc<Batch>],
         place: &dyn Fn() -> String,
     ) {
-        // after a close the indexes are those of the writer, which may have fewer entries than those that recovery builds
+        // after a close the indexes are those of the writer, which may have fewer entries than those that
+        // recovery builds
         let rebuilt;
         let recovered = if was_closed {
             match self.recover(recovered.disk.fork()) {
@@ -265,7 +267,8 @@ pub fn differs(one: &Recovered, other: &Recovered) -> Option<String> {
         .filter(|name| !name.ends_with(".tmp") && one.get(*name) != other.get(*name))
         // a cut that a crash undid in part is repeated, and copies the rest to quarantine again
         .filter(|name| !name.starts_with("quarantine/") || one.contains_key(*name))
-        // a snapshot may be left out: the batches are read instead. What it has of deleted batches depends on the older snapshots
+        // a snapshot may be left out: the batches are read instead. What it has of deleted batches depends on
+        // the older snapshots
         .filter(|name| {
             let visible = |files: &BTreeMap<String, Arc<Vec<u8>>>| {
                 files.get(*name).map(|bytes| producers::visible(bytes, start))

@@ -1,5 +1,5 @@
-//! The process ends at every operation of some scripts while the system keeps running. The next process finds everything that was
-//! appended, and its log survives a power loss.
+//! The process ends at every operation of some scripts while the system keeps running. The next process finds
+//! everything that was appended, and its log survives a power loss.
 
 use cordwood::fs::mem::{Fault, FaultKind};
 use cordwood::writer::FlushMode;

@@ -1,8 +1,8 @@
 //! Logs after a crash, a failed operation or a torn write: one binary, a module per behaviour.
 //!
-//! The writer uses an in-memory disk, `cordwood::fs::mem`, which yields every state that a crash may leave. In each state the log
-//! is opened again and checked by independent code: [`model`] records what was appended and acknowledged, [`found`] reads the
-//! files.
+//! The writer uses an in-memory disk, `cordwood::fs::mem`, which yields every state that a crash may leave.
+//! In each state the log is opened again and checked by independent code: [`model`] records what was appended
+//! and acknowledged, [`found`] reads the files.
 
 use cordwood_tests::{batches, naive};
 

@@ -1,5 +1,5 @@
-//! The model of a log from its client's calls: what was appended, acknowledged and removed; and the logs that are valid
-//! after a crash.
+//! The model of a log from its client's calls: what was appended, acknowledged and removed; and the logs that
+//! are valid after a crash.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::RangeInclusive;
@@ -144,8 +144,8 @@ impl Expected {
         hasher.finish()
     }
 
-    /// Checks a log by its bounds and the contents of its files: offsets and hashes. `process_only`: only the process ended,
-    /// not the system.
+    /// Checks a log by its bounds and the contents of its files: offsets and hashes. `process_only`: only the
+    /// process ended, not the system.
     pub fn check(
         &self,
         (start, end): (i64, i64),

@@ -1,5 +1,5 @@
-//! The sequences of named producers after a crash or an error during a deletion from the log start, when all records above the log start
-//! are truncated afterwards.
+//! The sequences of named producers after a crash or an error during a deletion from the log start, when all
+//! records above the log start are truncated afterwards.
 
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk};
 use cordwood::record::NewRecord;

@@ -1,4 +1,5 @@
-//! Up to three more power losses during recovery. The result equals that of an uninterrupted recovery, byte for byte.
+//! Up to three more power losses during recovery. The result equals that of an uninterrupted recovery, byte
+//! for byte.
 
 use cordwood::fs::mem::{Image, MemoryDisk, Survivors};
 use cordwood::writer::LogWriter;
@@ -72,7 +73,8 @@ fn nest(length: usize, one_in: u128, threads: usize) -> Tally {
                     let mut judge = Judge::new(work[0].0.options());
                     for (setup, sequence) in work {
                         let mut visit = |judge: &mut Judge, recovered: &Recovered, image: &Image| {
-                            // with a clean marker the indexes are not rebuilt, but after a crash there is no clean marker
+                            // with a clean marker the indexes are not rebuilt, but after a crash there is no
+                            // clean marker
                             let was_closed = image.files().iter().any(|(name, _)| name == ".cordwood.clean");
                             if was_closed || !image.hash().is_multiple_of(one_in) {
                                 return;

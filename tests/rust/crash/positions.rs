@@ -33,8 +33,8 @@ fn offset(disk: &MemoryDisk, name: &str) -> Option<i64> {
     position(disk, name).committed().unwrap().map(|committed| committed.offset)
 }
 
-/// Commits to two positions, and calls a function for every image of a crash, with the offset that was acknowledged last and the
-/// one that is being committed.
+/// Commits to two positions, and calls a function for every image of a crash, with the offset that was
+/// acknowledged last and the one that is being committed.
 fn crash(mut check: impl FnMut(&MemoryDisk, &[Option<i64>; 2], &[Option<i64>; 2])) -> usize {
     let disk = disk(10);
     let mut seen = BTreeSet::new();
@@ -198,7 +198,8 @@ fn a_commit_after_that_of_a_killed_process_survives_a_crash_of_both() {
 
 #[test]
 fn no_crash_after_a_failed_sync_of_a_commit_loses_the_position() {
-    // after a failed sync, the system may report the next one as a success: the half that is durable must not be overwritten
+    // after a failed sync, the system may report the next one as a success: the half that is durable must not
+    // be overwritten
     let mut failed = 0;
     for at in 0.. {
         let disk = disk(10);

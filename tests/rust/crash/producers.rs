@@ -1,5 +1,6 @@
-//! The producers of a recovered log: every snapshot is that of the batches below it, the transaction indexes have the transactions that
-//! the markers abort, and a producer that sends its last batch again gets the old offsets.
+//! The producers of a recovered log: every snapshot is that of the batches below it, the transaction indexes
+//! have the transactions that the markers abort, and a producer that sends its last batch again gets the old
+//! offsets.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -38,7 +39,8 @@ fn snapshots(files: &Files) -> impl Iterator<Item = (i64, &str, &[u8])> {
     })
 }
 
-/// The producers in a snapshot that have a batch or an open transaction at or above the log start, with their states.
+/// The producers in a snapshot that have a batch or an open transaction at or above the log start, with their
+/// states.
 pub fn visible(bytes: &[u8], log_start_offset: i64) -> BTreeMap<i64, (State, Option<i64>)> {
     let entries = ProducerSnapshot::decode(bytes).map(|snapshot| snapshot.entries).unwrap_or_default();
     let fields = |entry: &ProducerEntry| (entry.producer_id, (state(entry), entry.open_transaction));
@@ -108,7 +110,8 @@ fn check_snapshots(recovered: &Recovered, batches: &[Rc<Batch>]) -> Result<(), S
     Ok(())
 }
 
-/// Checks the transaction indexes against the batches above the log start. A transaction that began below it may also be in an index.
+/// Checks the transaction indexes against the batches above the log start. A transaction that began below it
+/// may also be in an index.
 fn check_transaction_indexes(recovered: &Recovered, batches: &[Rc<Batch>]) -> Result<(), String> {
     let start = recovered.bounds.0;
     // producer, first offset, marker

@@ -15,13 +15,15 @@ use crate::model::{Effect, Expected, Model, Sent};
 pub enum Op {
     /// A batch of two records, then a batch of a transaction, or the marker that ends it.
     Append,
-    /// A batch of a named producer; then an append in a transaction, which is begun, or the commit or abort of the open one.
+    /// A batch of a named producer; then an append in a transaction, which is begun, or the commit or abort
+    /// of the open one.
     Transact,
     Flush,
     Roll,
     /// Raises the log start by two, then applies retention by size.
     Retain,
-    /// Truncates the last two or five offsets, which may cut inside a batch; every second time removes all records.
+    /// Truncates the last two or five offsets, which may cut inside a batch; every second time removes all
+    /// records.
     Truncate,
     Close,
     /// Reopens without a close, as after `kill -9`.
@@ -105,7 +107,8 @@ pub struct Call {
     pub after: Model,
     /// Whether it acknowledged data as durable.
     pub acknowledges: bool,
-    /// The crash points before each operation except the first, and after the last, with the logs that are valid at each.
+    /// The crash points before each operation except the first, and after the last, with the logs that are
+    /// valid at each.
     pub points: Vec<(String, CrashPoint, Expected)>,
 }
 
@@ -194,7 +197,8 @@ impl Client {
                 // its records may be truncated; the next one aborts what is left of it
                 self.transaction = None;
                 visit(if self.truncations.is_multiple_of(2) {
-                    // in turn: above the log end, at the log start, inside the last segment, below the log start
+                    // in turn: above the log end, at the log start, inside the last segment, below the log
+                    // start
                     let (start, end) = (self.model.start, self.model.end);
                     let offsets = [end + 3, start, end - 1, start - 1];
                     self.restart_at(offsets[self.appends as usize % 4].max(0))
@@ -228,8 +232,8 @@ impl Client {
         self.append_values(&[value.to_vec()])
     }
 
-    /// Appends a transactional batch of one record, or the marker of the last one. Each has a higher epoch, because after a crash the
-    /// client does not know the sequence.
+    /// Appends a transactional batch of one record, or the marker of the last one. Each has a higher epoch,
+    /// because after a crash the client does not know the sequence.
     pub fn produce(&mut self) -> Call {
         let number = self.appends + 1;
         let timestamp = NOW + number * 10;
@@ -270,7 +274,8 @@ impl Client {
         })
     }
 
-    /// Begins a transaction. It aborts the open one of the same id, which a crash, a close or a truncation has left.
+    /// Begins a transaction. It aborts the open one of the same id, which a crash, a close or a truncation
+    /// has left.
     fn begin_transaction(&mut self) -> Call {
         let version = if self.appends % 2 == 0 { TransactionVersion::V1 } else { TransactionVersion::V2 };
         let next = self.model.end;
@@ -307,7 +312,8 @@ impl Client {
         self.append_as(&records, None)
     }
 
-    /// Appends records. `batch`: the batch that they are in, and whether it keeps its offsets; `None`: the writer builds it.
+    /// Appends records. `batch`: the batch that they are in, and whether it keeps its offsets; `None`: the
+    /// writer builds it.
     fn append_as(&mut self, records: &[Rec], batch: Option<&(Vec<u8>, bool)>) -> Call {
         self.append_by(records, |writer, new| match batch {
             Some((batch, keeps_offsets)) => writer.append_batches(batch, *keeps_offsets),
@@ -354,7 +360,8 @@ impl Client {
 
     fn note_unsure(&mut self, error: Option<&Error>, sent: Vec<Sent>) {
         self.unsure = match error {
-            // a successful append shows that the failed appends before it are not in the log: it has their offset
+            // a successful append shows that the failed appends before it are not in the log: it has their
+            // offset
             None => Vec::new(),
             Some(Error::Poisoned { .. }) => std::mem::take(&mut self.unsure),
             Some(_) => sent,

@@ -1,6 +1,8 @@
-//! Bugs seeded in the writer, one at a time. One of the rigs must detect each bug, and must report nothing without it.
+//! Bugs seeded in the writer, one at a time. One of the rigs must detect each bug, and must report nothing
+//! without it.
 //!
-//! The bugs are the patches of `tests/seeded`. `tests/seeded_bugs.py` applies them to a copy of the tree, where these tests run.
+//! The bugs are the patches of `tests/seeded`. `tests/seeded_bugs.py` applies them to a copy of the tree,
+//! where these tests run.
 
 use std::collections::BTreeSet;
 
@@ -124,7 +126,8 @@ fn seeded_index_entries_not_written_is_caught() {
     is_caught("index_entries_not_written", short_sequences);
 }
 
-/// If a checkpoint is lost, deleted records do not reappear; if that cannot be ensured, the log is not opened.
+/// If a checkpoint is lost, deleted records do not reappear; if that cannot be ensured, the log is not
+/// opened.
 #[test]
 #[ignore = "the bug is in a copy of the tree; `make seeded-bugs` runs it"]
 fn seeded_empty_checkpoint_is_zero_is_caught() {

@@ -1,4 +1,5 @@
-//! Truncation and deletion: on a full disk, with a concurrent reader, and with a broker that writes during an interruption.
+//! Truncation and deletion: on a full disk, with a concurrent reader, and with a broker that writes during an
+//! interruption.
 
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk};
 use cordwood::log::{Log, LogOptions, ScanOptions, ScanStep};

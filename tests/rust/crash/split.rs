@@ -1,5 +1,5 @@
-//! Segments that overflow are split during recovery, with power losses during the split. The result equals that of an
-//! uninterrupted recovery and contains every record.
+//! Segments that overflow are split during recovery, with power losses during the split. The result equals
+//! that of an uninterrupted recovery and contains every record.
 
 use cordwood::fs::mem::{Fault, FaultKind, Image, MemoryDisk, Survivors};
 use cordwood::writer::{FlushMode, LogWriter};

@@ -83,13 +83,15 @@ pub fn cut(size: usize, step: usize) -> Tally {
         }
         let unchanged = bytes.iter().zip(&written.bytes).take_while(|(a, b)| a == b).count();
         let kept = written.ends.iter().rev().find(|(end, _, _)| *end <= unchanged).unwrap();
-        // everything before the torn batch was synced; or only the first batch; or the durable offset is unknown
+        // everything before the torn batch was synced; or only the first batch; or the durable offset is
+        // unknown
         for acknowledged in [Some(kept), Some(&written.ends[1]), None] {
             let disk = image.disk();
             disk.put(LOG, &bytes);
             match acknowledged {
                 Some((_, _, durable_offset)) => disk.put(DURABLE_OFFSET_FILE, durable_offset),
-                // without a durable offset, a torn batch before a valid batch is damage: an error, tested below
+                // without a durable offset, a torn batch before a valid batch is damage: an error, tested
+                // below
                 None if matches!(fill, Fill::Hole(_) | Fill::Stale) => continue,
                 None => disk.take(DURABLE_OFFSET_FILE),
             }
@@ -138,7 +140,8 @@ fn acknowledged_records_are_never_cut() {
     }
 }
 
-/// A batch in the middle is damaged, and there is no durable offset. A valid batch follows, so it is not a torn write.
+/// A batch in the middle is damaged, and there is no durable offset. A valid batch follows, so it is not a
+/// torn write.
 #[test]
 fn damage_before_a_valid_batch_is_never_cut_without_a_durable_offset() {
     let written = write(&[150, 200, 277, 167], b'n');

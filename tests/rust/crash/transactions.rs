@@ -1,5 +1,6 @@
-//! The transactions and the named producer of a recovered log: no record of an aborted or an open transaction is visible, the open
-//! transaction of a transactional id is found again, and a call of a named producer is not written twice.
+//! The transactions and the named producer of a recovered log: no record of an aborted or an open transaction
+//! is visible, the open transaction of a transactional id is found again, and a call of a named producer is
+//! not written twice.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,4 +1,5 @@
-//! Partitions without a segment: those that lost one, and those that never had a record or deleted all of them.
+//! Partitions without a segment: those that lost one, and those that never had a record or deleted all of
+//! them.
 
 use std::fs;
 use std::path::Path;

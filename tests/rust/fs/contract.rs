@@ -1,5 +1,5 @@
-//! The contract of the disk access layer, on which readers and the writer rely. Each rule is tested on the system's files and on
-//! the in-memory disk, and random sequences of changes have the same results on both.
+//! The contract of the disk access layer, on which readers and the writer rely. Each rule is tested on the
+//! system's files and on the in-memory disk, and random sequences of changes have the same results on both.
 
 use std::io::ErrorKind;
 
@@ -296,7 +296,8 @@ enum Change {
 }
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
-/// Larger than a sector of the in-memory disk, so that changes are within one sector, across two, and over several.
+/// Larger than a sector of the in-memory disk, so that changes are within one sector, across two, and over
+/// several.
 const MAX_POSITION: u64 = 2_000;
 
 fn change() -> impl Strategy<Value = Change> {

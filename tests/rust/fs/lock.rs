@@ -25,8 +25,8 @@ fn holder<T: std::fmt::Debug>(attempt: Result<T>) -> String {
     }
 }
 
-/// Whether a condition becomes true within 10 seconds. A process started by another test has a copy of this process's descriptors
-/// until its `exec`, so that a released lock seems held until then.
+/// Whether a condition becomes true within 10 seconds. A process started by another test has a copy of this
+/// process's descriptors until its `exec`, so that a released lock seems held until then.
 fn becomes_true(is_true: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !is_true() {
@@ -306,8 +306,8 @@ fn folder_of_the_test() -> std::path::PathBuf {
 /// Forks a child that prints whether `check` is true and runs until its standard input is closed.
 #[expect(unsafe_code, reason = "a fork without exec, as C code in the process may do it")]
 fn fork_and_stay(check: impl FnOnce() -> bool) {
-    // SAFETY: the child calls only what is allowed between fork and exec (read, write and _exit), and the lock functions, which
-    // are usable in a forked child
+    // SAFETY: the child calls only what is allowed between fork and exec (read, write and _exit), and the
+    // lock functions, which are usable in a forked child
     unsafe {
         if libc::fork() == 0 {
             let words: &[u8] = if check() { b"\nchild: right\n" } else { b"\nchild: wrong\n" };

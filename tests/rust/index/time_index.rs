@@ -1,5 +1,5 @@
-//! Time indexes with a flipped bit, in logs in which many batches share the largest timestamp so far: an entry that was
-//! moved from one of them to another agrees with the log and is still wrong.
+//! Time indexes with a flipped bit, in logs in which many batches share the largest timestamp so far: an
+//! entry that was moved from one of them to another agrees with the log and is still wrong.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -114,8 +114,8 @@ fn no_flipped_bit_of_a_time_index_changes_a_result_if_times_repeat() {
             (0..24).map(|_| 100 + next(3) + if next(12) == 0 { 3 } else { 0 }).collect();
         let all = built(&timestamps);
         let parent = folder();
-        // a roll or a clean close adds the entry of the largest timestamp; the active segment, also after a broker crash, is
-        // without it
+        // a roll or a clean close adds the entry of the largest timestamp; the active segment, also after a
+        // broker crash, is without it
         let preallocated_bytes = (n % 3 > 0).then_some(48);
         let indexing = Indexing { preallocated_bytes, ..Indexing::every(150 + n % 5 * 150) };
         let split = if n % 3 == 2 { 4 } else { 0 };

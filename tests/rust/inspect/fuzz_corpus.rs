@@ -1,5 +1,5 @@
-//! The inputs of `tests/fuzz/corpus`: seeds, and inputs that once found a bug; and the same number of mutated ones in every run.
-//! `make fuzz` looks for new ones, guided by coverage.
+//! The inputs of `tests/fuzz/corpus`: seeds, and inputs that once found a bug; and the same number of mutated
+//! ones in every run. `make fuzz` looks for new ones, guided by coverage.
 
 #[path = "../../fuzz/src/lib.rs"]
 mod targets;

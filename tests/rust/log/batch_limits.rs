@@ -1,4 +1,5 @@
-//! Batches above `max_batch_bytes`, as stored or decompressed: a limit, which is no damage and hides no record silently.
+//! Batches above `max_batch_bytes`, as stored or decompressed: a limit, which is no damage and hides no
+//! record silently.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Directories in which damage makes a committed replacement of segments contradict the segments it would replace. A
-//! writer removes no whole batch, and a reader returns the batches that exist.
+//! Directories in which damage makes a committed replacement of segments contradict the segments it would
+//! replace. A writer removes no whole batch, and a reader returns the batches that exist.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -150,8 +150,8 @@ enum Original {
     Longer,
 }
 
-/// Kafka puts every committed replacement in place of the segments in its offsets. So do the writer and the reader, if the replacement
-/// has all batches of segments that end below it.
+/// Kafka puts every committed replacement in place of the segments in its offsets. So do the writer and the
+/// reader, if the replacement has all batches of segments that end below it.
 #[test]
 fn originals_whose_batches_are_in_a_replacement_do_not_contradict_it() {
     use Original::{Empty, Longer, Missing, Shorter, Whole};

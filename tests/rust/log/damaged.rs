@@ -1,5 +1,5 @@
-//! The damaged cases of the corpus: damaged hints lose no records, and damage to the log loses only the batches that
-//! have it.
+//! The damaged cases of the corpus: damaged hints lose no records, and damage to the log loses only the
+//! batches that have it.
 //!
 //! The damaged batches are derived from the recipe and the intact source, not from the results of the crate.
 
@@ -237,7 +237,8 @@ fn assert_gaps(case: &Damaged, log: &Log, read: &Read, harm: &Harm, source: &nai
             && gap.end_position <= std::fs::metadata(&gap.file).unwrap().len()
     );
     if case.case == "damaged/batches-swapped" {
-        // the batch that is out of place is between two others; its offsets are missing at an undamaged position
+        // the batch that is out of place is between two others; its offsets are missing at an undamaged
+        // position
         assert_eq!((gap.start_offset, gap.end_offset, read.stats.offset_gaps), (308, Some(308), 1));
         return;
     }

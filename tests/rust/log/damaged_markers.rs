@@ -1,5 +1,5 @@
-//! Committed reads of logs in which the last marker of a producer is damaged: the records after it are read, the
-//! undecided ones are reported as left out, and a range that ends before both needs no skipping.
+//! Committed reads of logs in which the last marker of a producer is damaged: the records after it are read,
+//! the undecided ones are reported as left out, and a range that ends before both needs no skipping.
 
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,8 @@ fn history(kind: i16) -> Vec<Built> {
     ]
 }
 
-/// The bytes of a marker's batch in which a bit is flipped: offset, length, CRC, attributes, producer, key, value.
+/// The bytes of a marker's batch in which a bit is flipped: offset, length, CRC, attributes, producer, key,
+/// value.
 const DAMAGED_BYTES: [usize; 10] = [0, 7, 11, 18, 22, 26, 50, 61, 70, 77];
 
 /// The log with one bit of the batch at `offset` flipped.

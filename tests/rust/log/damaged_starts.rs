@@ -1,5 +1,5 @@
-//! In a log with several damaged batches a scan loses no intact batch, and a scan that begins at any offset returns what a scan of
-//! the whole log returns from there.
+//! In a log with several damaged batches a scan loses no intact batch, and a scan that begins at any offset
+//! returns what a scan of the whole log returns from there.
 
 use std::sync::OnceLock;
 
@@ -63,8 +63,8 @@ fn a_wrong_last_offset_before_a_damaged_batch_hides_no_batch() {
     }
 }
 
-/// Not in the base offset and the leader epoch, which no checksum covers: they are compared with those of the batches before, and
-/// a scan that begins there has none.
+/// Not in the base offset and the leader epoch, which no checksum covers: they are compared with those of the
+/// batches before, and a scan that begins there has none.
 fn damage() -> impl Strategy<Value = Vec<(usize, usize, u8)>> {
     let byte = prop_oneof![8..12usize, 16..61usize, 100..3000usize];
     proptest::collection::vec((0..24usize, byte, 0..8u8), 1..12)

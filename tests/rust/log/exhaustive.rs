@@ -1,5 +1,6 @@
-//! Every one-bit flip and every truncation length of a small log's files: the result is the same answers, an error, or,
-//! at the tail, a shorter log with a warning. Bits that the format does not protect are counted exactly.
+//! Every one-bit flip and every truncation length of a small log's files: the result is the same answers, an
+//! error, or, at the tail, a shorter log with a warning. Bits that the format does not protect are counted
+//! exactly.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -100,7 +101,8 @@ fn flips(batch: &Batch, field: Range<u64>, value: i64) -> impl Iterator<Item = (
     })
 }
 
-/// Flips of a leader epoch with a result between the neighbours' epochs: nothing in the format contradicts them.
+/// Flips of a leader epoch with a result between the neighbours' epochs: nothing in the format contradicts
+/// them.
 fn plausible_epochs(tried: &Tried) -> Vec<Damage> {
     let all = &tried.naive.batches;
     let (batches, _) = tried.of_segment();
@@ -129,8 +131,8 @@ fn plausible_offsets(tried: &Tried) -> Vec<Damage> {
         .collect()
 }
 
-/// Truncations between two batches, in the last segment only those after the last indexed batch: the log is still
-/// legal.
+/// Truncations between two batches, in the last segment only those after the last indexed batch: the log is
+/// still legal.
 fn plausible_ends(tried: &Tried) -> Vec<Damage> {
     let (batches, next) = tried.of_segment();
     let is_last = next == i64::MAX;
@@ -186,8 +188,8 @@ fn describe(tried: &Tried, damage: Damage) -> String {
     format!("{damage:?} (batch, byte) {location:?}")
 }
 
-/// Checks that skipping loses only the batch that has the flipped bit, and returns only original records. Returns the
-/// flips that lose the next batch instead.
+/// Checks that skipping loses only the batch that has the flipped bit, and returns only original records.
+/// Returns the flips that lose the next batch instead.
 fn assert_skips_one_batch(tried: &Tried, undetected: &[Damage]) -> Vec<Damage> {
     let (batches, _) = tried.of_segment();
     let (mut wrong, mut neighbours) = (Vec::new(), Vec::new());
@@ -231,7 +233,8 @@ fn a_flipped_bit_of_a_log_is_detected_unless_the_format_does_not_protect_it() {
     );
     let exceptions = [epochs, offsets, ends].concat();
     assert_undetected(&tried, exceptions.clone());
-    // epochs 0, 1, 0, 1 in a row: the second may have been 0 or the third 1, and the third is taken for the damaged one
+    // epochs 0, 1, 0, 1 in a row: the second may have been 0 or the third 1, and the third is taken for the
+    // damaged one
     assert_eq!(assert_skips_one_batch(&tried, &exceptions).len(), 1);
 }
 
@@ -253,7 +256,8 @@ fn a_flipped_bit_of_a_segment_that_is_not_the_last_is_detected() {
     );
     let exceptions = [epochs, offsets, ends].concat();
     assert_undetected(&tried, exceptions.clone());
-    // epochs 0, 1, 0, 1 in a row: the second may have been 0 or the third 1, and the third is taken for the damaged one
+    // epochs 0, 1, 0, 1 in a row: the second may have been 0 or the third 1, and the third is taken for the
+    // damaged one
     assert_eq!(assert_skips_one_batch(&tried, &exceptions).len(), 1);
 }
 

@@ -294,7 +294,8 @@ fn a_damaged_end_of_a_sealed_segment_is_a_damaged_range_without_a_warning() {
     flipped[19 * size + 70] ^= 1;
     let mut second = flipped.clone();
     second[17 * size + 70] ^= 1;
-    // a flipped bit in the last batch; two damaged batches, one of them the last; an end inside the last batch
+    // a flipped bit in the last batch; two damaged batches, one of them the last; an end inside the last
+    // batch
     for (bytes, gaps) in [(flipped, 1), (second, 2), (whole[..19 * size + 30].to_vec(), 1)] {
         fs::write(&path, bytes).unwrap();
         for io in IOS {
@@ -339,7 +340,8 @@ fn a_segment_missed_after_a_damaged_end_is_a_changed_log() {
 
 #[test]
 fn a_gap_inside_a_segment_explains_no_gap() {
-    // 8 and 9 are missing inside the first segment, 15 to 19 between it and the second, 40 to 99 at higher offsets
+    // 8 and 9 are missing inside the first segment, 15 to 19 between it and the second, 40 to 99 at higher
+    // offsets
     let parent = folder();
     let builder = PartitionBuilder::new(Indexing::every(300)).segment(0, [batch(0..8), batch(10..15)]);
     let dir = [(20, 30), (30, 40), (100, 110)]

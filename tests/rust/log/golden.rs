@@ -23,8 +23,8 @@ fn from_first_record(partition: &Partition) -> [Log; 2] {
     })
 }
 
-/// The log with the log start offset of the data directory's checkpoint, which is not stored next to every partition of
-/// the corpus.
+/// The log with the log start offset of the data directory's checkpoint, which is not stored next to every
+/// partition of the corpus.
 fn as_checkpointed(partition: &Partition) -> [Log; 2] {
     IOS.map(|io| {
         let options =
@@ -328,7 +328,8 @@ fn the_ends_are_those_of_a_log_opened_by_kafka() {
     assert_eq!(opened, 2 * 155);
 }
 
-/// Compares base offset, size, and the largest timestamp if a record has one (else Kafka's is the time of the file).
+/// Compares base offset, size, and the largest timestamp if a record has one (else Kafka's is the time of the
+/// file).
 fn assert_segments(log: &Log, kafkas: &[Value]) {
     assert_eq!(log.segments().len(), kafkas.len());
     for (ours, kafkas) in log.segments().iter().zip(kafkas) {

@@ -1,5 +1,5 @@
-//! A look-up in a table does not read the index. The index is compared with the log when the table is built, so that damage in it
-//! still causes a warning.
+//! A look-up in a table does not read the index. The index is compared with the log when the table is built,
+//! so that damage in it still causes a warning.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -51,8 +51,8 @@ fn warnings_of_a_table(log: &Log) -> Vec<String> {
 
 #[test]
 fn entries_that_single_look_ups_confirm_cause_no_warning() {
-    // the last offset of a batch; the first one, as Kafka 0.8 wrote it; the last one of a later batch, whose position is
-    // lower than that of the entry before
+    // the last offset of a batch; the first one, as Kafka 0.8 wrote it; the last one of a later batch, whose
+    // position is lower than that of the entry before
     let size = batch(0, 0).bytes.len() as i32;
     let first = offset_entry(0, 40, 8 * size);
     let entries = [offset_entry(0, 0, 0), entry(2, 2), entry(6, 6), first, entry(10, 5), entry(19, 19)];
@@ -169,7 +169,8 @@ fn entries_of_batches_that_were_appended_since_are_ignored() {
     assert_eq!(log.log_end_offset().unwrap(), BATCHES * 5);
 }
 
-/// An entry as old versions wrote them, with the first offset of the batch: a look-up begins at it, and not before it.
+/// An entry as old versions wrote them, with the first offset of the batch: a look-up begins at it, and not
+/// before it.
 #[test]
 fn damage_at_the_position_of_an_index_entry_begins_after_the_batch_before() {
     let folder = folder();

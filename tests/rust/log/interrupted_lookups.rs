@@ -1,4 +1,5 @@
-//! An interrupt ends a look-up wherever it occurs: no part of it takes the interrupt for damage and continues.
+//! An interrupt ends a look-up wherever it occurs: no part of it takes the interrupt for damage and
+//! continues.
 
 use std::cell::Cell;
 

@@ -1,5 +1,5 @@
-//! Many look-ups at once, and single ones after others, return the same results as the first look-up in a log that was just
-//! opened: for any log, any damage, and any order of the targets.
+//! Many look-ups at once, and single ones after others, return the same results as the first look-up in a log
+//! that was just opened: for any log, any damage, and any order of the targets.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -40,7 +40,8 @@ fn shuffled(targets: &[i64]) -> Vec<i64> {
     targets
 }
 
-/// Calls with the targets sorted, reversed, shuffled, and twice each: on one log, whose tables the first calls build.
+/// Calls with the targets sorted, reversed, shuffled, and twice each: on one log, whose tables the first
+/// calls build.
 fn calls(targets: &[i64]) -> [Vec<i64>; 5] {
     let twice = targets.iter().flat_map(|target| [*target; 2]).collect();
     let reversed = targets.iter().rev().copied().collect();
@@ -56,8 +57,8 @@ fn ios(number: usize) -> impl Iterator<Item = Io> {
 /// The number of look-ups in a log after which no segment has a table yet.
 const TOO_FEW: usize = 7;
 
-/// Compares single look-ups and calls with many targets, in `log`, with the results in logs that were just opened and have no
-/// tables.
+/// Compares single look-ups and calls with many targets, in `log`, with the results in logs that were just
+/// opened and have no tables.
 fn assert_same<T: Clone + PartialEq + Debug>(
     context: &str,
     log: &Log,
@@ -204,7 +205,8 @@ fn look_ups_match_before_and_after_the_tables_are_built() {
     }
 }
 
-/// Differences of times and of offsets that do and do not fit into two bytes, singly and summed over a few records.
+/// Differences of times and of offsets that do and do not fit into two bytes, singly and summed over a few
+/// records.
 #[test]
 fn look_ups_match_when_times_and_offsets_jump() {
     const JUMPS: [i64; 7] = [1, 5_957, 32_768, 65_534, 65_535, 65_536, 1 << 40];

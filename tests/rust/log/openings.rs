@@ -177,8 +177,8 @@ fn a_torn_tail_causes_a_warning_in_a_log_that_was_only_opened() {
     assert_eq!((whole.offsets().len(), whole.gaps.len()), (100, 1));
 }
 
-/// Five segments of ten batches from two concurrent producers, one that aborts and one that commits, with transactions
-/// that span segments.
+/// Five segments of ten batches from two concurrent producers, one that aborts and one that commits, with
+/// transactions that span segments.
 fn transactional(parent: &Path) -> PathBuf {
     let mut builder = PartitionBuilder::new(Indexing::every(300));
     for base in (0..250).step_by(50) {

@@ -1,4 +1,5 @@
-//! Splits of an older plan: a scan of one returns the planned records, or an error that says what has changed.
+//! Splits of an older plan: a scan of one returns the planned records, or an error that says what has
+//! changed.
 
 use std::collections::BTreeSet;
 use std::fs;

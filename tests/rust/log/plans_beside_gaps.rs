@@ -1,5 +1,5 @@
-//! A plan by time skips segments that are too old. Offsets that are missing after them, and before a segment in the range, are in a
-//! split, whose reader notices them.
+//! A plan by time skips segments that are too old. Offsets that are missing after them, and before a segment
+//! in the range, are in a split, whose reader notices them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,8 @@ fn plan(dir: &Path, max_bytes: u64, start_offset: i64, start_time: i64) -> Vec<S
     open(dir, Io::Pread).plan(max_bytes, &ScanOptions { ranges, ..ScanOptions::default() }).unwrap()
 }
 
-/// Runs `check` for a log without each two segments, the first and the last one excepted, with a range of each start and time.
+/// Runs `check` for a log without each two segments, the first and the last one excepted, with a range of
+/// each start and time.
 fn in_each_case(check: impl Fn(&BTreeSet<i64>, i64, i64, &[Split])) {
     let folder = folder();
     for first in 1..SEGMENTS - 1 {

@@ -1,4 +1,5 @@
-//! After files were replaced, grew inside, or were cut and written again, `refresh` returns the same as a new log.
+//! After files were replaced, grew inside, or were cut and written again, `refresh` returns the same as a new
+//! log.
 
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
@@ -37,8 +38,8 @@ fn put_segment(dir: &Path, base: i64, built: &[Built]) {
     }
 }
 
-/// The results of all reads: records, the size, the end, the batch of each offset, times, the largest ones, scans by
-/// time.
+/// The results of all reads: records, the size, the end, the batch of each offset, times, the largest ones,
+/// scans by time.
 #[derive(Debug, PartialEq, Eq)]
 struct Results {
     records: Vec<(i64, i64, String)>,
@@ -105,8 +106,8 @@ impl ReadBefore {
     }
 }
 
-/// Opens a log, reads some of it, changes its files, refreshes it: the refreshed log must return the same as a newly
-/// opened one. Once with files that were just created, and once with files that are an hour old.
+/// Opens a log, reads some of it, changes its files, refreshes it: the refreshed log must return the same as
+/// a newly opened one. Once with files that were just created, and once with files that are an hour old.
 fn assert_refresh_follows(
     name: &str,
     make: impl Fn(&Path),
@@ -206,8 +207,8 @@ fn a_rewritten_segment_of_the_same_name_and_size_is_followed() {
     );
 }
 
-/// Rewrites a segment's `.log` in the same file. If it was modified within the last minute, its modification time is
-/// kept, as for two writes within a tick of the clock.
+/// Rewrites a segment's `.log` in the same file. If it was modified within the last minute, its modification
+/// time is kept, as for two writes within a tick of the clock.
 fn write_in_place(dir: &Path, base: i64, built: &[Built]) {
     let mut file = fs::OpenOptions::new().write(true).open(dir.join(file_name(base, "log"))).unwrap();
     let before = file.metadata().unwrap().modified().unwrap();

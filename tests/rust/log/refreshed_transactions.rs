@@ -1,4 +1,5 @@
-//! Committed reads of a log that is refreshed again and again: the same as those of a log that is opened then.
+//! Committed reads of a log that is refreshed again and again: the same as those of a log that is opened
+//! then.
 
 use std::fs;
 use std::io::Write;

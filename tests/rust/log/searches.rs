@@ -1,5 +1,5 @@
-//! Look-ups and scans of random logs return the same as a reader that reads everything, whatever the contents of the
-//! indexes.
+//! Look-ups and scans of random logs return the same as a reader that reads everything, whatever the contents
+//! of the indexes.
 
 use std::path::{Path, PathBuf};
 
@@ -129,7 +129,8 @@ fn build(recipe: &BatchRecipe, next: i64) -> Vec<Built> {
             if magic == 1 {
                 set.log_append_time = recipe.log_append_time;
             }
-            // a v1 wrapper has relative offsets; one at offset 0 starts at 0, whatever its last entry's offset (old librdkafka)
+            // a v1 wrapper has relative offsets; one at offset 0 starts at 0, whatever its last entry's
+            // offset (old librdkafka)
             let codec = if base == 0 { Codec::None } else { Codec::ALL[recipe.codec % 5] };
             set.codec(codec).records(records).build()
         }

@@ -1,6 +1,6 @@
-//! Every one-bit flip of small logs, read from every offset, from every time, header by header and in splits. The
-//! result is the records of the intact log, an error, or a log that ends with a warning before its last batch. No batch
-//! is skipped because of an unverified header.
+//! Every one-bit flip of small logs, read from every offset, from every time, header by header and in splits.
+//! The result is the records of the intact log, an error, or a log that ends with a warning before its last
+//! batch. No batch is skipped because of an unverified header.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -35,7 +35,8 @@ fn contiguous() -> Vec<Built> {
     built
 }
 
-/// A compacted log: offsets are missing in and between batches, a batch ends after its last record, one is empty.
+/// A compacted log: offsets are missing in and between batches, a batch ends after its last record, one is
+/// empty.
 fn compacted() -> Vec<Built> {
     let at = |timestamp: i64, delta| Rec::at(timestamp).value([delta as u8; 3]).delta(delta);
     vec![
@@ -136,13 +137,13 @@ struct Case {
     is_last: bool,
     /// Flips of a stored offset that the format does not contradict: bits from the start of the file.
     unprotected: Vec<usize>,
-    /// Flips of a stored offset that move a batch onto the batches after it, far from the end of the one before it: it is
-    /// ambiguous which batch is damaged.
+    /// Flips of a stored offset that move a batch onto the batches after it, far from the end of the one
+    /// before it: it is ambiguous which batch is damaged.
     ambiguous: Vec<usize>,
 }
 
-/// Bits of the stored offset of a batch (of a message v1, its last offset) that move it: those that leave it between
-/// its neighbours, and those that move it onto the batches after it although there is a gap between.
+/// Bits of the stored offset of a batch (of a message v1, its last offset) that move it: those that leave it
+/// between its neighbours, and those that move it onto the batches after it although there is a gap between.
 fn moved(built: &[Built], segment: i64, next_segment: Option<i64>) -> [Vec<usize>; 2] {
     let (mut unprotected, mut ambiguous) = (Vec::new(), Vec::new());
     let mut position = 0;
@@ -358,7 +359,8 @@ fn no_flipped_bit_of_an_old_log_hides_a_record_from_a_scan_that_starts_later() {
 
 #[test]
 fn a_batch_moved_onto_another_that_fits_nowhere_else_counts_as_damaged() {
-    // offsets 0 and 1 moved to 4 and to 8, 4 to 11 moved to 5 and to 6; neither 4 to 11 nor 12 to 14 fits after those
+    // offsets 0 and 1 moved to 4 and to 8, 4 to 11 moved to 5 and to 6; neither 4 to 11 nor 12 to 14 fits
+    // after those
     let built = compacted();
     let first = built[0].bytes.len();
     for (bit, base) in

@@ -1,5 +1,5 @@
-//! A time index whose entries each name a batch and its timestamp, and are wrong all the same: the timestamp is not the largest so
-//! far.
+//! A time index whose entries each name a batch and its timestamp, and are wrong all the same: the timestamp
+//! is not the largest so far.
 
 use std::fs::{self, File};
 use std::io::Write;

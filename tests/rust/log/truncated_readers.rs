@@ -1,4 +1,5 @@
-//! Readers that were opened before the log was truncated: none returns data that was written over the removed data.
+//! Readers that were opened before the log was truncated: none returns data that was written over the removed
+//! data.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! A directory that changes while it is listed: `readdir` may miss an entry created meanwhile and return a later one.
-//! No reader may treat a segment that a listing missed as a segment that does not exist.
+//! A directory that changes while it is listed: `readdir` may miss an entry created meanwhile and return a
+//! later one. No reader may treat a segment that a listing missed as a segment that does not exist.
 
 use cordwood::config::LogConfig;
 use cordwood::fs::mem::{ListingRace, MemoryDisk};

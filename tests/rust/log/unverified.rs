@@ -68,7 +68,8 @@ fn values(read: &Read) -> Vec<Option<Vec<u8>>> {
     read.records().map(|record| record.value.clone()).collect()
 }
 
-/// The second batch is damage: an error at its position, or a damaged range, and the other records are returned.
+/// The second batch is damage: an error at its position, or a damaged range, and the other records are
+/// returned.
 fn assert_second_is_damaged(dir: &Path, second: u64, what: &str) {
     for log in both(dir) {
         let error = scan(&log, unverified(OnDamage::Raise)).error.unwrap();
@@ -235,7 +236,8 @@ fn a_committed_scan_verifies_every_batch() {
     }
 }
 
-/// Every bit of the second batch: each offset is returned or in a damaged range, and the other records are never changed.
+/// Every bit of the second batch: each offset is returned or in a damaged range, and the other records are
+/// never changed.
 #[test]
 fn no_flipped_bit_loses_a_record_silently() {
     type Case = (&'static str, fn(i64, Rec) -> Vec<Built>);

@@ -1,5 +1,5 @@
-//! A log verifies a batch once: later look-ups do not read it again, unless the log may have been truncated, they decode its records
-//! or its header has changed. Threads share what they have found.
+//! A log verifies a batch once: later look-ups do not read it again, unless the log may have been truncated,
+//! they decode its records or its header has changed. Threads share what they have found.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use crate::support::naive;
 use crate::support::partition::{Indexing, PartitionBuilder, file_name};
 use crate::support::reading::{IOS, folder, locate, located, open, time, timed};
 
-/// Batches of five records, the times ten times the offsets. `is_old`: compressed in the old format, which has no tables.
+/// Batches of five records, the times ten times the offsets. `is_old`: compressed in the old format, which
+/// has no tables.
 fn write(parent: &Path, is_old: bool, batches: i64, segment_bytes: usize) -> PathBuf {
     let records = |base: i64| (base..base + 5).map(|offset| Rec::at(offset * 10).value([b'v'; 100]));
     let batch = |n: i64| {

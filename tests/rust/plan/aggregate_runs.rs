@@ -1,4 +1,5 @@
-//! Batches whose headers are exact between those whose are not, in turn: few scans, and the aggregates of the rows.
+//! Batches whose headers are exact between those whose are not, in turn: few scans, and the aggregates of the
+//! rows.
 
 use std::path::{Path, PathBuf};
 

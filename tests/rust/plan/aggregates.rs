@@ -204,7 +204,8 @@ fn only_records_without_rows_for_damage_are_aggregated() {
     assert!(!query(&asked(&dir, &[])).can_aggregate(), "no aggregates");
 }
 
-/// A consumer leaves out records whose offsets are not above the one before, and returns those above the last offset of their batch.
+/// A consumer leaves out records whose offsets are not above the one before, and returns those above the last
+/// offset of their batch.
 #[test]
 fn aggregates_of_batches_with_records_out_of_place_are_those_of_the_rows() {
     let usual =

@@ -1,4 +1,5 @@
-//! Aggregates of committed records without a check of checksums: an error where the rows have one, else those of the rows.
+//! Aggregates of committed records without a check of checksums: an error where the rows have one, else those
+//! of the rows.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Settings of Kafka's consumer after the prefix `kafka.`: queries written for Spark's Kafka source may have any of them.
+//! Settings of Kafka's consumer after the prefix `kafka.`: queries written for Spark's Kafka source may have
+//! any of them.
 
 use cordwood::plan::{SourceOptions, Warning};
 use cordwood::types::IsolationLevel;

@@ -1,5 +1,5 @@
-//! The rows of a query with filters, filtered once more by those that are not exact, are those of an unfiltered read filtered by
-//! all of them.
+//! The rows of a query with filters, filtered once more by those that are not exact, are those of an
+//! unfiltered read filtered by all of them.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Filters of damaged logs, in every mode. Rows that report damage are rows too: the engine evaluates the filters for them.
+//! Filters of damaged logs, in every mode. Rows that report damage are rows too: the engine evaluates the
+//! filters for them.
 
 use proptest::prelude::*;
 use proptest::sample::Index;

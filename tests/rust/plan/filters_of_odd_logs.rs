@@ -1,5 +1,5 @@
-//! Filters of logs with records above the last offsets of their batches, as old clients wrote them: the rows and the aggregates are
-//! those of the records, wherever the batches with them are.
+//! Filters of logs with records above the last offsets of their batches, as old clients wrote them: the rows
+//! and the aggregates are those of the records, wherever the batches with them are.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -45,8 +45,8 @@ fn batch(base: i64, kind: usize, count: i32, value: &[u8]) -> Built {
     batch.codec(codec).build()
 }
 
-/// Batches of these kinds and counts, some at the base offsets that brokers gave to batches with too few offsets, and a new segment
-/// after each third.
+/// Batches of these kinds and counts, some at the base offsets that brokers gave to batches with too few
+/// offsets, and a new segment after each third.
 fn write(parent: &Path, batches: &[(usize, i32, bool)], value: &[u8]) -> PathBuf {
     let mut partition = PartitionBuilder::new(Indexing::every(100));
     let (mut next, mut segment, mut built) = (0, 0, Vec::new());
@@ -87,7 +87,8 @@ fn compare(asked: &Value, offsets: &Range<i64>) {
     }
 }
 
-/// Two batches of three records with one offset each, as brokers stored them: the records have the offsets 2 to 7, the log ends at 6.
+/// Two batches of three records with one offset each, as brokers stored them: the records have the offsets 2
+/// to 7, the log ends at 6.
 #[test]
 fn a_filter_finds_records_above_the_last_offset_of_their_batch() {
     let folder = folder();

@@ -1,5 +1,5 @@
-//! Filters of batches and segments: only their columns topic and partition are those of a filter. Partitions whose directory has
-//! another name have neither.
+//! Filters of batches and segments: only their columns topic and partition are those of a filter. Partitions
+//! whose directory has another name have neither.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! A missing segment beside segments that are too old for a filter of times: its records may have been in the range.
+//! A missing segment beside segments that are too old for a filter of times: its records may have been in the
+//! range.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,8 @@ fn many_segments() -> golden::Partition {
     golden::intact().into_iter().find(|partition| partition.case == "20-many-segments").unwrap()
 }
 
-/// The partition without the segment with base offset 5, which has one record, and the offsets and times of all records.
+/// The partition without the segment with base offset 5, which has one record, and the offsets and times of
+/// all records.
 fn without_a_segment(parent: &Path) -> (PathBuf, Vec<(i64, i64)>) {
     let partition = many_segments();
     let dir = copy(&partition.dir, parent, &partition.name);

@@ -1,4 +1,5 @@
-//! Options with an entry for each of very many partitions. If an entry was compared with all before it, these tests would take long.
+//! Options with an entry for each of very many partitions. If an entry was compared with all before it, these
+//! tests would take long.
 
 use cordwood::plan::{Code, Offsets, SourceOptions, Start};
 

@@ -1,4 +1,5 @@
-//! Options that are refused: conflicts, unknown names with the nearest known one, values that are not allowed.
+//! Options that are refused: conflicts, unknown names with the nearest known one, values that are not
+//! allowed.
 
 use std::time::Duration;
 

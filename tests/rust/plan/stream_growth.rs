@@ -1,4 +1,5 @@
-//! A stream over growing logs returns every record once, whatever its limit, and continues from every position.
+//! A stream over growing logs returns every record once, whatever its limit, and continues from every
+//! position.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -76,7 +77,8 @@ fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
-/// A log that grows as a broker writes it: batches are appended to the last segment, and sometimes a segment begins.
+/// A log that grows as a broker writes it: batches are appended to the last segment, and sometimes a segment
+/// begins.
 struct Growing {
     dir: PathBuf,
     rest: VecDeque<Built>,

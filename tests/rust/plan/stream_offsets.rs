@@ -1,4 +1,5 @@
-//! Offsets of a stream as JSON. They come from a checkpoint, which may be damaged, or written by hand or by another version.
+//! Offsets of a stream as JSON. They come from a checkpoint, which may be damaged, or written by hand or by
+//! another version.
 
 use std::path::Path;
 use std::sync::Arc;

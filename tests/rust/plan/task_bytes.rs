@@ -138,7 +138,8 @@ fn bounds() -> cordwood::plan::Bounds {
     cordwood::plan::Bounds { directory, start_offset: 0, end_offset: 0, continues: false }
 }
 
-/// An executor may get a damaged task that is still a task. Reading it is an error, or gives rows, but does not panic or hang.
+/// An executor may get a damaged task that is still a task. Reading it is an error, or gives rows, but does
+/// not panic or hang.
 #[test]
 fn changed_tasks_are_read_without_a_panic() {
     let small = golden::intact().into_iter().find(|partition| partition.case == "10-idempotent").unwrap();

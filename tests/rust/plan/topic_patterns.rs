@@ -1,4 +1,5 @@
-//! Hostile patterns of topics: an error or an answer within a short time and bounded memory, on a small stack.
+//! Hostile patterns of topics: an error or an answer within a short time and bounded memory, on a small
+//! stack.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Pieces without planned segments, as [`Piece::of_range`] makes them from ranges: their rows are those of the range.
+//! Pieces without planned segments, as [`Piece::of_range`] makes them from ranges: their rows are those of
+//! the range.
 
 use std::path::Path;
 use std::sync::Arc;

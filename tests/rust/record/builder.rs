@@ -1,5 +1,5 @@
-//! Batches are built as in Kafka: the golden batches are rebuilt byte for byte, and random records survive a round trip with
-//! every codec.
+//! Batches are built as in Kafka: the golden batches are rebuilt byte for byte, and random records survive a
+//! round trip with every codec.
 
 use std::fs;
 

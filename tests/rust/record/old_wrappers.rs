@@ -1,4 +1,5 @@
-//! Wrappers of magic 1 with offset 0: some producers wrote them, and Kafka then uses the inner offsets unchanged.
+//! Wrappers of magic 1 with offset 0: some producers wrote them, and Kafka then uses the inner offsets
+//! unchanged.
 
 use cordwood::log::OnDamage;
 

@@ -1,5 +1,5 @@
-//! Validation of raw batches: the results equal those of Kafka for the same bytes (`tests/vectors/batch_validation.json`), except
-//! for the differences that the vectors list.
+//! Validation of raw batches: the results equal those of Kafka for the same bytes
+//! (`tests/vectors/batch_validation.json`), except for the differences that the vectors list.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Damage of a sector, a page or a header before intact batches, in a log that ends in a torn batch or in zeros: the batches between
-//! them are read, and a recovery refuses to cut them.
+//! Damage of a sector, a page or a header before intact batches, in a log that ends in a torn batch or in
+//! zeros: the batches between them are read, and a recovery refuses to cut them.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,8 @@ use crate::support::reading::{IOS, all, folder, open, write};
 enum Damage {
     /// Zeros from a multiple of their number on.
     ZeroedSector(usize),
-    /// Other bytes, from the start of a batch on: they may end within the offset of a later batch, which no checksum covers.
+    /// Other bytes, from the start of a batch on: they may end within the offset of a later batch, which no
+    /// checksum covers.
     Noise(Vec<u8>),
 }
 

@@ -1,5 +1,5 @@
-//! Batches inside values, decompression bombs, and records with wrong lengths: a scan never returns anything that is
-//! not a batch of the log.
+//! Batches inside values, decompression bombs, and records with wrong lengths: a scan never returns anything
+//! that is not a batch of the log.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -18,7 +18,8 @@ use crate::support::{fixed_seed, is_exhaustive, step};
 
 const NESTED: &[u8] = b"nested";
 
-/// Batches v2 without their last byte, a zero: the byte after them, which ends the record around them, completes them.
+/// Batches v2 without their last byte, a zero: the byte after them, which ends the record around them,
+/// completes them.
 const CUT: u8 = 3;
 
 fn plain(base: i64, value: &[u8]) -> Built {
@@ -90,8 +91,8 @@ fn a_batch_in_a_value_is_never_returned_whatever_is_damaged_around_it() {
                 let path = dir.join(file_name(0, "log"));
                 let whole = std::fs::read(&path).unwrap();
                 let source: Vec<Record> = naive::read(&dir).unwrap().records().cloned().collect();
-                // every bit of the header, one bit of each byte after it, and the length of the record: each with one of the
-                // three indexes
+                // every bit of the header, one bit of each byte after it, and the length of the record: each
+                // with one of the three indexes
                 let header_bits = 72 * 8;
                 let bits = (0..header_bits).chain((72..size).map(|byte| byte * 8 + byte % 8));
                 logs += 1;
@@ -163,7 +164,8 @@ fn two_damaged_batches_in_one_index_interval_lose_only_two_batches() {
 proptest! {
     #![proptest_config(fixed_seed(150))]
 
-    /// Random bytes overwritten anywhere: every record returned was in the log, in order, with and without an index.
+    /// Random bytes overwritten anywhere: every record returned was in the log, in order, with and without an
+    /// index.
     #[test]
     fn after_any_overwrite_only_original_records_are_returned(
         sizes in proptest::collection::vec((0usize..120, 0usize..3, 1usize..4), 4..20),
@@ -242,7 +244,8 @@ fn raw_wrapper(offset: i64, codec: u8, value: &[u8]) -> Built {
     built
 }
 
-/// Expects, for `between` between two plain batches, an error with its position, and a gap between the others.
+/// Expects, for `between` between two plain batches, an error with its position, and a gap between the
+/// others.
 fn assert_refused(between: &Built, name: &str) {
     let before = plain(0, b"before");
     let after = plain(between.next_offset(), b"behind");
@@ -268,13 +271,15 @@ fn assert_refused(between: &Built, name: &str) {
         let [gap] = &read.gaps[..] else { panic!("{name}: {:?}", read.gaps) };
         assert_eq!((gap.start_position, gap.end_offset), (position, Some(next)), "{name}");
         assert!(gap.end_position == position + between.bytes.len() as u64, "{name}: {gap:?}");
-        // the time of the batch between is 5, those of its neighbours are their offsets; a record before the damage counts
+        // the time of the batch between is 5, those of its neighbours are their offsets; a record before the
+        // damage counts
         if let Ok(found) = log.offset_for_time(4) {
             let returned = read.records().find(|record| record.timestamp == 5).map(|record| record.offset);
             assert_eq!(found.map(|found| found.offset), returned, "{name}");
             assert!(returned.is_some(), "{name}");
         }
-        // the result is before the damage; an error is allowed, because the search may depend on the damaged batch
+        // the result is before the damage; an error is allowed, because the search may depend on the damaged
+        // batch
         if let Ok(found) = log.offset_for_time(1) {
             assert_eq!(found.unwrap().offset, 1, "{name}");
         }
@@ -386,7 +391,8 @@ fn records_with_wrong_lengths_or_counts_are_refused() {
     }
 }
 
-/// Of each batch with a right checksum, the records that a consumer of Kafka 4.3.1 returns: those above the one before them.
+/// Of each batch with a right checksum, the records that a consumer of Kafka 4.3.1 returns: those above the
+/// one before them.
 #[test]
 fn records_out_of_place_in_a_batch_with_a_right_checksum_are_read_as_a_consumer_reads_them() {
     let at = |delta: u8| record(&[&[0, 0, 2 * delta, 1, 1, 0]]);

@@ -1,4 +1,5 @@
-//! A batch length with one flipped bit that leads exactly to the end of the data: the batches after it are still found.
+//! A batch length with one flipped bit that leads exactly to the end of the data: the batches after it are
+//! still found.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Whole batches between two places of damage of which the index has no right position: one of them is in a wrong place, or bytes
-//! before them were removed or inserted.
+//! Whole batches between two places of damage of which the index has no right position: one of them is in a
+//! wrong place, or bytes before them were removed or inserted.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Segments with batches more than 2^31 - 1 above their base offset, which old versions of Kafka's cleaner left. Kafka
-//! reads them, and splits them when it recovers them.
+//! Segments with batches more than 2^31 - 1 above their base offset, which old versions of Kafka's cleaner
+//! left. Kafka reads them, and splits them when it recovers them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,7 +32,8 @@ fn sample(base: i64) -> Vec<Built> {
     vec![batch(base..base + 1), batch(base + 1..base + 3), batch(base + FAR - 1..base + FAR)]
 }
 
-/// The base offset and the batches of each segment: the overflow is in the middle, at the end, or in the first batch.
+/// The base offset and the batches of each segment: the overflow is in the middle, at the end, or in the
+/// first batch.
 fn layouts() -> Vec<Vec<(i64, Vec<Built>)>> {
     let twice = |base: i64| [sample(base), sample(base + FAR)].concat();
     vec![

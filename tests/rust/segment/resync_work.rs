@@ -1,5 +1,5 @@
-//! Files that make a search for the next whole batch as expensive as possible: the work stays proportional to the
-//! file's size.
+//! Files that make a search for the next whole batch as expensive as possible: the work stays proportional to
+//! the file's size.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -25,8 +25,8 @@ fn false_header(offset: i64, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// False headers, each with a length up to the end of the file minus `short` bytes, alternating with valid batches
-/// without records.
+/// False headers, each with a length up to the end of the file minus `short` bytes, alternating with valid
+/// batches without records.
 fn hostile(size: usize, short: usize) -> Vec<u8> {
     let units = size / 122;
     let mut bytes = Vec::with_capacity(units * 122);

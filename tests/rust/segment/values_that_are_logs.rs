@@ -1,4 +1,5 @@
-//! A record may hold a whole log. If its batch is cut, the log ends before it, and no part of the record becomes a record.
+//! A record may hold a whole log. If its batch is cut, the log ends before it, and no part of the record
+//! becomes a record.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -155,7 +156,8 @@ fn a_segment_that_is_cut_in_a_record_with_a_log_has_nothing_of_the_record() {
     }
 }
 
-/// The file is longer than the batch with the wrong length says, or shorter: only an index entry shows the batches after it.
+/// The file is longer than the batch with the wrong length says, or shorter: only an index entry shows the
+/// batches after it.
 #[test]
 fn an_index_entry_shows_the_batches_in_the_extent_of_a_batch_with_wrong_length_and_bytes() {
     let built: Vec<Built> = (0..10)

@@ -294,7 +294,8 @@ fn a_wrong_count_and_a_producer_that_occurs_twice_are_damage_whatever_the_checks
 
 #[test]
 fn sequences_wrap_as_in_kafka() {
-    // `DefaultRecordBatch.incrementSequence` and `decrementSequence`, by hand; the last case is a quirk of Kafka's
+    // `DefaultRecordBatch.incrementSequence` and `decrementSequence`, by hand; the last case is a quirk of
+    // Kafka's
     let max = i32::MAX;
     for (base, delta, last) in [(0, 4, 4), (max, 1, 0), (max - 10, 20, 9), (max, 0, max), (-1, 3, -1)] {
         let header =

@@ -1,4 +1,5 @@
-//! Builds the contents of a `.log`, with the same bytes as Kafka: v2 batches, v0 and v1 messages, and wrappers.
+//! Builds the contents of a `.log`, with the same bytes as Kafka: v2 batches, v0 and v1 messages, and
+//! wrappers.
 
 use std::io::Write;
 
@@ -121,7 +122,8 @@ impl Built {
     }
 }
 
-/// A v2 batch to be built. The defaults are Kafka's: no producer, leader epoch 0, `CreateTime`, not compressed.
+/// A v2 batch to be built. The defaults are Kafka's: no producer, leader epoch 0, `CreateTime`, not
+/// compressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchV2 {
     pub base_offset: i64,

@@ -29,7 +29,8 @@ pub fn drafts() -> impl Strategy<Value = Vec<Draft>> {
     proptest::collection::vec((column, 0..OPERATORS.len(), values), 1..5)
 }
 
-/// The filters as the engine passes them: values of the type of the column, and no operator of strings for numbers.
+/// The filters as the engine passes them: values of the type of the column, and no operator of strings for
+/// numbers.
 pub fn filters(drafts: &[Draft], rows: &[Row]) -> Vec<Value> {
     let names: Vec<&str> = COLUMNS.split(',').collect();
     let one = |(column, operator, picks): &Draft| {
@@ -92,7 +93,8 @@ pub fn holds(filter: &Value, row: &Row) -> bool {
     }
 }
 
-/// Compares the rows of a filtered query with these rows of an unfiltered one. What is said to be exact needs no other filter.
+/// Compares the rows of a filtered query with these rows of an unfiltered one. What is said to be exact needs
+/// no other filter.
 pub fn compare(logs: &Arc<LogCache>, asked: &Value, drafts: &[Draft], rows: &[Row]) {
     compare_filters(logs, asked, &filters(drafts, rows), rows);
 }

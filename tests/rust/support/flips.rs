@@ -1,4 +1,5 @@
-//! Every one-bit flip and every truncation of a file: compares the crate's results with those before the damage.
+//! Every one-bit flip and every truncation of a file: compares the crate's results with those before the
+//! damage.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

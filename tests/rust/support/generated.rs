@@ -1,4 +1,5 @@
-//! Random logs with everything that Kafka's format allows: all versions and codecs, transactions, compaction, records without a time.
+//! Random logs with everything that Kafka's format allows: all versions and codecs, transactions, compaction,
+//! records without a time.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +8,8 @@ use proptest::prelude::*;
 use super::batches::{ABORT, BatchV2, Built, COMMIT, Codec, MessageSet, Rec};
 use super::partition::{Indexing, PartitionBuilder};
 
-/// What is appended next: its kind, a codec, the times of its records with the distances of their offsets, and the number of missing
-/// offsets before it.
+/// What is appended next: its kind, a codec, the times of its records with the distances of their offsets,
+/// and the number of missing offsets before it.
 pub type Step = (Kind, Codec, Vec<(i64, i32)>, i64);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

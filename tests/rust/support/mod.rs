@@ -1,4 +1,5 @@
-//! Support for the tests: a builder of logs, a naive reader as the oracle, and the corpus written by real Kafka.
+//! Support for the tests: a builder of logs, a naive reader as the oracle, and the corpus written by real
+//! Kafka.
 
 pub mod aggregates;
 pub mod batches;
@@ -20,19 +21,20 @@ pub fn cpu_time() -> std::time::Duration {
     std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Whether tests try everything, as `make exhaustive` asks for. Otherwise they try a part of the combinations, in which each value of
-/// each parameter occurs.
+/// Whether tests try everything, as `make exhaustive` asks for. Otherwise they try a part of the
+/// combinations, in which each value of each parameter occurs.
 pub fn is_exhaustive() -> bool {
     std::env::var_os("CORDWOOD_EXHAUSTIVE").is_some()
 }
 
-/// One of so many cases that differ only in parameters which other tests try too, or each case if tests try everything.
+/// One of so many cases that differ only in parameters which other tests try too, or each case if tests try
+/// everything.
 pub fn step(cases: usize) -> usize {
     if is_exhaustive() { 1 } else { cases }
 }
 
-/// The configuration of a property test with a fixed seed: the cases are the same in every run. Ten times as many are tried if tests
-/// try everything.
+/// The configuration of a property test with a fixed seed: the cases are the same in every run. Ten times as
+/// many are tried if tests try everything.
 pub fn fixed_seed(cases: u32) -> proptest::test_runner::Config {
     proptest::test_runner::Config {
         cases: if is_exhaustive() { 10 * cases } else { cases },

@@ -27,7 +27,8 @@ pub struct NestedLog {
 pub const NEXT_OFFSET: i64 = 3;
 
 impl NestedLog {
-    /// Each format, codec and place; the log in the record has offsets below, inside and above those of the log.
+    /// Each format, codec and place; the log in the record has offsets below, inside and above those of the
+    /// log.
     pub fn all() -> Vec<Self> {
         let outers = [0, 1, 2].into_iter().flat_map(|magic| {
             let codecs: &[Codec] = match magic {

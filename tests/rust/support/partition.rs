@@ -18,7 +18,8 @@ pub enum EntryOffset {
 /// How indexes are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Indexing {
-    /// The index interval: a batch gets an entry if more than this many bytes precede it since the last entry.
+    /// The index interval: a batch gets an entry if more than this many bytes precede it since the last
+    /// entry.
     pub interval_bytes: usize,
     pub entry_offset: EntryOffset,
     /// The last segment's indexes have this size, with zeros at the end, as with a running or killed broker.
@@ -184,8 +185,8 @@ fn is_relative(base_offset: i64, offset: i64) -> bool {
     i32::try_from(offset - base_offset).is_ok()
 }
 
-/// The content of each `.txnindex` that is not empty, by base offset: an entry for each aborted transaction, in the
-/// segment of its marker.
+/// The content of each `.txnindex` that is not empty, by base offset: an entry for each aborted transaction,
+/// in the segment of its marker.
 fn txn_indexes(segments: &[(i64, Vec<Built>)]) -> BTreeMap<i64, Vec<u8>> {
     let mut open: BTreeMap<i64, i64> = BTreeMap::new();
     let mut files: BTreeMap<i64, Vec<u8>> = BTreeMap::new();

@@ -94,7 +94,8 @@ fn records_that_compression_makes_larger_are_split_again() {
         let values: Vec<_> = (0..count).map(|_| noise(length)).collect();
         let records: Vec<_> =
             values.iter().map(|value| NewRecord { value: Some(value), ..NewRecord::default() }).collect();
-        // the limit of a batch's size is one for all codecs: the fastest of them is enough for batches of that size
+        // the limit of a batch's size is one for all codecs: the fastest of them is enough for batches of
+        // that size
         let codecs =
             [CompressionType::Snappy, CompressionType::Gzip, CompressionType::Lz4, CompressionType::Zstd];
         let is_largest = count as usize * length > 100 * MIB;

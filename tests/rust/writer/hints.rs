@@ -1,4 +1,5 @@
-//! The files next to the log are damaged in every way: a writer opens the log with all records, or refuses it.
+//! The files next to the log are damaged in every way: a writer opens the log with all records, or refuses
+//! it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -122,8 +123,8 @@ fn damage(file: &Path, bytes: Option<&Vec<u8>>) {
     }
 }
 
-/// Opens the log and checks that it has all records, or that a refused open has changed no `.log`. Returns whether the log was
-/// opened.
+/// Opens the log and checks that it has all records, or that a refused open has changed no `.log`. Returns
+/// whether the log was opened.
 fn opens_completely(path: &Path, place: &str) -> bool {
     let before = logs(path);
     let opened = LogWriter::open(path, &options());

@@ -1,4 +1,5 @@
-//! The index files of the active segment during writing: how far they lag behind the log, and their final contents.
+//! The index files of the active segment during writing: how far they lag behind the log, and their final
+//! contents.
 
 use std::path::Path;
 

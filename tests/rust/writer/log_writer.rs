@@ -60,7 +60,8 @@ fn partition(folder: &tempfile::TempDir) -> PathBuf {
     folder.path().join("orders-0")
 }
 
-/// Writes five batches of one record to one segment, without a close. Returns the options, the `.log` and its bytes.
+/// Writes five batches of one record to one segment, without a close. Returns the options, the `.log` and its
+/// bytes.
 fn unclosed(path: &Path) -> (WriterOptions, PathBuf, Vec<u8>) {
     let config = LogConfig { segment_bytes: 1 << 20, ..small().config };
     let options = WriterOptions { config, ..small() };

@@ -1,4 +1,5 @@
-//! Segments that were removed or truncated while no writer had the log open: a writer reports this and changes nothing.
+//! Segments that were removed or truncated while no writer had the log open: a writer reports this and
+//! changes nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -195,7 +196,8 @@ fn segments_deleted_or_compacted_by_a_broker_are_not_reported_as_lost() {
     assert_eq!(LogWriter::open(&path, &options).unwrap().log_end_offset(), RECORDS);
 }
 
-/// A broker's data directory whose checkpoints have these offsets for `orders-0`, and a line for another partition.
+/// A broker's data directory whose checkpoints have these offsets for `orders-0`, and a line for another
+/// partition.
 fn data_directory(start: Option<i64>, recovery_point: Option<i64>) -> tempfile::TempDir {
     let data = folder();
     fs::write(data.path().join("meta.properties"), "version=1\n").unwrap();

@@ -1,4 +1,5 @@
-//! The producers that a writer gives out: an append that is called again is not written twice, also after a crash.
+//! The producers that a writer gives out: an append that is called again is not written twice, also after a
+//! crash.
 
 use std::fs;
 

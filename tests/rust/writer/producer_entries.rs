@@ -1,5 +1,5 @@
-//! What a log knows of a producer: the behaviours of Kafka's `ProducerStateManagerTest`, and of `UnifiedLogTest` and `LogLoaderTest` on
-//! producers, by their names there.
+//! What a log knows of a producer: the behaviours of Kafka's `ProducerStateManagerTest`, and of
+//! `UnifiedLogTest` and `LogLoaderTest` on producers, by their names there.
 
 use std::fs;
 
@@ -31,7 +31,8 @@ fn fields(entry: &ProducerEntry) -> (Option<i32>, Option<i64>, i32) {
     (last, entry.open_transaction, entry.coordinator_epoch)
 }
 
-/// `UnifiedLogTest.testActiveProducers`, `testRecoverFromSnapshotUnfinishedTransaction`, `testRecoverFromSnapshotFinishedTransaction`.
+/// `UnifiedLogTest.testActiveProducers`, `testRecoverFromSnapshotUnfinishedTransaction`,
+/// `testRecoverFromSnapshotFinishedTransaction`.
 #[test]
 fn a_marker_ends_the_transaction_of_a_producer_and_leaves_its_last_batch() {
     let mut log = Log::new();
@@ -53,7 +54,8 @@ fn a_marker_ends_the_transaction_of_a_producer_and_leaves_its_last_batch() {
     assert_eq!(log.offsets(&transactional(1, 5, 5, 1)), (9, 9));
 }
 
-/// `testProducerStateAfterFencingAbortMarker`, `testOutOfSequenceAfterControlRecordEpochBump`, `testRecoverFromSnapshotEmptyTransaction`.
+/// `testProducerStateAfterFencingAbortMarker`, `testOutOfSequenceAfterControlRecordEpochBump`,
+/// `testRecoverFromSnapshotEmptyTransaction`.
 #[test]
 fn after_a_marker_with_a_higher_epoch_only_that_epoch_is_known_and_sequences_begin_at_0() {
     let mut log = Log::new();
@@ -70,10 +72,11 @@ fn after_a_marker_with_a_higher_epoch_only_that_epoch_is_known_and_sequences_beg
     assert_eq!(fields(&log.producers()[0]), (Some(0), Some(3), 0));
 }
 
-/// `testCoordinatorFencing`, `testCoordinatorFencedAfterReload`, `testOldEpochForControlRecord`, `UnifiedLogTest.testZombieCoordinatorFenced`,
-/// `testZombieCoordinatorFencedEmptyTransaction`, `testEndTxnWithFencedProducerEpoch`,
-/// `LogLoaderTest.testRecoverAfterNonMonotonicCoordinatorEpochWrite`: a leader checks the markers of coordinators. This writer gets
-/// markers from a leader only, as a follower in Kafka, where the last one counts.
+/// `testCoordinatorFencing`, `testCoordinatorFencedAfterReload`, `testOldEpochForControlRecord`,
+/// `UnifiedLogTest.testZombieCoordinatorFenced`, `testZombieCoordinatorFencedEmptyTransaction`,
+/// `testEndTxnWithFencedProducerEpoch`, `LogLoaderTest.testRecoverAfterNonMonotonicCoordinatorEpochWrite`: a
+/// leader checks the markers of coordinators. This writer gets markers from a leader only, as a follower in
+/// Kafka, where the last one counts.
 #[test]
 fn markers_are_taken_from_a_leader_whatever_their_epochs_and_from_no_client() {
     let mut log = Log::new();
@@ -185,7 +188,8 @@ fn one_append_ends_and_begins_transactions_and_has_empty_ones() {
     assert_eq!((log.writer().last_stable_offset(), log.aborted(0)), (14, vec![(1, 8, 12, 13)]));
 }
 
-/// `UnifiedLogTest.testTruncateBelowFirstUnstableOffset`, `testTruncateFullyAndStartBelowFirstUnstableOffset`, `testTruncateFullyAndStart`.
+/// `UnifiedLogTest.testTruncateBelowFirstUnstableOffset`,
+/// `testTruncateFullyAndStartBelowFirstUnstableOffset`, `testTruncateFullyAndStart`.
 #[test]
 fn a_truncation_below_a_transaction_that_was_open_at_the_opening_leaves_no_producer() {
     for restarts in [false, true] {
@@ -222,8 +226,8 @@ fn an_aborted_transaction_is_not_open_after_a_crash() {
     }
 }
 
-/// `UnifiedLogTest.testRebuildProducerIdMapWithCompactedData`, `testRebuildProducerStateWithEmptyCompactedBatch`,
-/// `testUpdateProducerIdMapWithCompactedData`.
+/// `UnifiedLogTest.testRebuildProducerIdMapWithCompactedData`,
+/// `testRebuildProducerStateWithEmptyCompactedBatch`, `testUpdateProducerIdMapWithCompactedData`.
 #[test]
 fn sequences_are_those_of_the_batch_although_compaction_has_removed_records() {
     let sparse = batch(1, 0, 0, 0).records([Rec::at(NOW), Rec::at(NOW).delta(2)]).last_offset_delta(3);
@@ -243,8 +247,8 @@ fn sequences_are_those_of_the_batch_although_compaction_has_removed_records() {
     }
 }
 
-/// `UnifiedLogTest.testAppendToTransactionIndexFailure`. Kafka writes the marker to the log before the entry; here the entry is first, and
-/// without it the marker is not written.
+/// `UnifiedLogTest.testAppendToTransactionIndexFailure`. Kafka writes the marker to the log before the entry;
+/// here the entry is first, and without it the marker is not written.
 #[test]
 fn a_marker_whose_entry_cannot_be_written_is_not_in_the_log() {
     let mut log = Log::new();

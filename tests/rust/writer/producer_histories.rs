@@ -1,5 +1,5 @@
-//! Random histories of named producers: appends, deletions from the log start, truncations, rolls, closes and crashes, compared with a
-//! model that only counts records.
+//! Random histories of named producers: appends, deletions from the log start, truncations, rolls, closes and
+//! crashes, compared with a model that only counts records.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,8 @@ use super::producers::{Log, NOW};
 const RECORD: NewRecord<'_> = NewRecord { timestamp: NOW, key: None, value: Some(b"v"), headers: &[] };
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// The first and last offsets of the batches of each name, also of those that were deleted from the log start.
+/// The first and last offsets of the batches of each name, also of those that were deleted from the log
+/// start.
 #[derive(Default)]
 struct Model(BTreeMap<&'static str, Vec<(i64, i64)>>);
 
@@ -25,8 +26,8 @@ impl Model {
         self.batches(name).iter().map(|(first, last)| (last - first + 1) as i32).sum()
     }
 
-    /// A batch is removed as a whole. Below the log start those that were deleted stay, as if they ended below the offset; at 0 nothing
-    /// is known any more.
+    /// A batch is removed as a whole. Below the log start those that were deleted stay, as if they ended
+    /// below the offset; at 0 nothing is known any more.
     fn truncate_to(&mut self, offset: i64, log_start_offset: i64) {
         for batches in self.0.values_mut() {
             batches.retain(|(_, last)| *last < offset.max(log_start_offset) && offset > 0);

@@ -1,5 +1,5 @@
-//! Producer ids and transactions: the behaviours of Kafka's `ProducerStateManagerTest`, and of `UnifiedLogTest` and `LogLoaderTest` on
-//! producers.
+//! Producer ids and transactions: the behaviours of Kafka's `ProducerStateManagerTest`, and of
+//! `UnifiedLogTest` and `LogLoaderTest` on producers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

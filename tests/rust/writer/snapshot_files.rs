@@ -1,5 +1,6 @@
-//! Which snapshots of producers are in the directory, and transactions that are found without them: the behaviours of Kafka's
-//! `UnifiedLogTest`, `LogLoaderTest` and `ProducerStateManagerTest`, by their names there.
+//! Which snapshots of producers are in the directory, and transactions that are found without them: the
+//! behaviours of Kafka's `UnifiedLogTest`, `LogLoaderTest` and `ProducerStateManagerTest`, by their names
+//! there.
 
 use std::fs;
 
@@ -20,7 +21,8 @@ fn remove_snapshots(log: &Log, is_removed: impl Fn(i64) -> bool) {
     }
 }
 
-/// Leaves only the files of Kafka, in a data directory with this recovery point, as after an unclean shutdown of a broker.
+/// Leaves only the files of Kafka, in a data directory with this recovery point, as after an unclean shutdown
+/// of a broker.
 fn crash_of_a_broker(log: &mut Log, recovery_point: i64) {
     log.writer = None;
     for name in log.files().into_keys() {
@@ -95,8 +97,9 @@ fn a_recovery_takes_a_snapshot_at_each_segment_from_the_recovery_point_on() {
     assert_eq!(log.snapshots(), last(&bases, 4, 101));
 }
 
-/// `LogLoaderTest.testLoadingLogKeepsLargestStrayProducerStateSnapshot`, `testRemoveStraySnapshotsKeepCleanShutdownSnapshot`,
-/// `testRemoveAllStraySnapshots`, `UnifiedLogTest.testLoadingLogDeletesProducerStateSnapshotsPastLogEndOffset`.
+/// `LogLoaderTest.testLoadingLogKeepsLargestStrayProducerStateSnapshot`,
+/// `testRemoveStraySnapshotsKeepCleanShutdownSnapshot`, `testRemoveAllStraySnapshots`,
+/// `UnifiedLogTest.testLoadingLogDeletesProducerStateSnapshotsPastLogEndOffset`.
 #[test]
 fn snapshots_that_belong_to_no_segment_are_removed_but_for_that_of_a_close() {
     let mut log = Log::new();
@@ -245,8 +248,8 @@ fn bases_on_disk(log: &Log) -> Vec<i64> {
     logs.collect()
 }
 
-/// `UnifiedLogTest.testTransactionIndexUpdated`, `LogLoaderTest.testFullTransactionIndexRecovery`, `testRecoverOnlyLastSegment`,
-/// `testRecoverLastSegmentWithNoSnapshots`.
+/// `UnifiedLogTest.testTransactionIndexUpdated`, `LogLoaderTest.testFullTransactionIndexRecovery`,
+/// `testRecoverOnlyLastSegment`, `testRecoverLastSegmentWithNoSnapshots`.
 #[test]
 fn aborted_transactions_over_several_segments_are_found_again_without_their_indexes() {
     const EXPECTED: [(i64, i64, i64, i64); 2] = [(1, 0, 29, 8), (2, 8, 74, 36)];

@@ -1,5 +1,6 @@
-//! Transactions over longer times: the behaviours of Kafka's `UnifiedLogTest`, `LogLoaderTest` and `ProducerStateManagerTest` on deletions,
-//! recovery without derived files, expiry and wrapping sequences, and random histories compared with a model.
+//! Transactions over longer times: the behaviours of Kafka's `UnifiedLogTest`, `LogLoaderTest` and
+//! `ProducerStateManagerTest` on deletions, recovery without derived files, expiry and wrapping sequences,
+//! and random histories compared with a model.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -69,7 +70,8 @@ fn a_transaction_continues_after_its_first_segments_were_deleted() {
     assert_eq!((log.writer().last_stable_offset(), visible(&mut log)), (14, Vec::new()));
 }
 
-/// All records of it are deleted: a reader does not wait for its end, and Kafka forgets it when it loads the log.
+/// All records of it are deleted: a reader does not wait for its end, and Kafka forgets it when it loads the
+/// log.
 #[test]
 fn an_open_transaction_without_a_record_in_the_log_holds_nothing_back() {
     let mut log = Log::new();

@@ -1,4 +1,5 @@
-//! The transactions of a writer: markers, the last stable offset, fencing, and what a crash and a close leave open.
+//! The transactions of a writer: markers, the last stable offset, fencing, and what a crash and a close leave
+//! open.
 
 use std::fs;
 

@@ -435,7 +435,8 @@ def _pairs(flag: str, given: list[str] | None, example: str) -> dict[str, str]:
 @contextmanager
 def _session(job: str, master: str | None) -> Iterator[SparkSession]:
     spark = start(f"cordwood {job}", master)
-    # Spark's own handler cancels jobs from within the waiting call; `stop` cancels them too, outside that call
+    # Spark's own handler cancels jobs from within the waiting call; `stop` cancels them too, outside that
+    # call
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield spark

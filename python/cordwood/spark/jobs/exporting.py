@@ -40,7 +40,8 @@ _SAME_ROWS = (
     "io",
 )
 
-# these may be set at a later start, for the remaining steps: planned data may have been deleted or damaged since
+# these may be set at a later start, for the remaining steps: planned data may have been deleted or damaged
+# since
 _RELAXED = {"failOnDataLoss": "false", "mode": "DROPMALFORMED"}
 
 _WRITER = {

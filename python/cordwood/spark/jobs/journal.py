@@ -161,7 +161,8 @@ class Journal:
             if left.name in complete:
                 self._place(complete[left.name])
             else:
-                # a task that outlived its driver may still write there: the rest is ignored, and removed later
+                # a task that outlived its driver may still write there: the rest is ignored, and removed
+                # later
                 shutil.rmtree(left, ignore_errors=True)
         return finished
 

@@ -67,8 +67,8 @@ def commit_staged(
             _at_once(lambda change: _append(change, opened, writers[change.name], is_overwrite=is_overwrite), changes)
             kept = journal.finish(path, commit)
         except BaseException:
-            # Without its file the write counts. The first error is raised also if this fails; then the next write takes
-            # the records back.
+            # Without its file the write counts. The first error is raised also if this fails; then the next
+            # write takes the records back.
             with suppress(Exception):
                 if path.exists():
                     _take_back(journal, path, commit, writers)
@@ -230,7 +230,8 @@ def locked(journal: Journal, names: list[str], configs: TopicConfigs) -> Iterato
         _at_once(open_log, names[1:])
         yield writers
     finally:
-        # What counts is durable. Its error would make a caller write again what is written; the next opening recovers.
+        # What counts is durable. Its error would make a caller write again what is written; the next opening
+        # recovers.
         with suppress(CordwoodError, OSError):
             _at_once(LogWriter.close, writers.values())
 

@@ -25,8 +25,8 @@ _CHUNK_BYTES = 8 << 20
 
 _NO_LIMIT = (1 << 63) - 1
 
-# In the header of a batch of v2, what an append does not change: all but the offset, the epoch, the checksum and, in a
-# topic with the time of the append, the attributes and the largest timestamp.
+# In the header of a batch of v2, what an append does not change: all but the offset, the epoch, the checksum
+# and, in a topic with the time of the append, the attributes and the largest timestamp.
 _UNSTAMPED_FIELDS = slice(23, 35)
 _STAMPED_END = 43
 

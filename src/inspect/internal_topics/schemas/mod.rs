@@ -1,6 +1,7 @@
 //! Kafka's message schemas of 4.3.1 for the records of internal topics.
 //!
-//! Names and numbers come from the JSON files in Kafka's jars. A structure that is defined in a message has its name as a prefix.
+//! Names and numbers come from the JSON files in Kafka's jars. A structure that is defined in a message has
+//! its name as a prefix.
 
 pub(super) mod classic_groups;
 pub(super) mod cluster_nodes;

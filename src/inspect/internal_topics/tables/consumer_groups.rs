@@ -36,13 +36,15 @@ pub(super) static COLUMNS: Struct = Struct::shared(
     ],
 );
 
-/// The groups of the `__consumer_offsets` partitions of data directories, or of some of them, sorted by name: classic, consumer, share and
-/// streams groups, and groups that have only committed offsets (classic ones without a protocol type). As in Kafka, such a group is there
-/// from its first commit, also one of a transaction that was aborted, until its own tombstone.
+/// The groups of the `__consumer_offsets` partitions of data directories, or of some of them, sorted by name:
+/// classic, consumer, share and streams groups, and groups that have only committed offsets (classic ones
+/// without a protocol type). As in Kafka, such a group is there from its first commit, also one of a
+/// transaction that was aborted, until its own tombstone.
 ///
-/// `state` is the one that follows from the records: `Empty` without members; of a classic group otherwise `Stable`, as after a start of
-/// its coordinator; of the others `Assigning` or `Reconciling` where the epochs differ, `Stable` otherwise. `epoch` is the generation of a
-/// classic group. A record that is not decodable is a row with an `error`.
+/// `state` is the one that follows from the records: `Empty` without members; of a classic group otherwise
+/// `Stable`, as after a start of its coordinator; of the others `Assigning` or `Reconciling` where the epochs
+/// differ, `Stable` otherwise. `epoch` is the generation of a classic group. A record that is not decodable
+/// is a row with an `error`.
 ///
 /// *Source*: `GroupMetadataManager.replay`; `ConsumerGroup.maybeUpdateGroupState`.
 ///

@@ -38,15 +38,17 @@ pub(super) static COLUMNS: Struct = Struct::shared(
     ],
 );
 
-/// The offsets that groups have committed, from the `__consumer_offsets` partitions of data directories, or some of them; sorted by
-/// group, topic and partition. `paths`: such as all data directories of a broker.
+/// The offsets that groups have committed, from the `__consumer_offsets` partitions of data directories, or
+/// some of them; sorted by group, topic and partition. `paths`: such as all data directories of a broker.
 ///
-/// `lag` is the log end offset of the partition in these data directories minus the committed offset; null if the partition is not
-/// there, or cannot be read, which is then an `error`. An offset that a transaction commits counts when the transaction is committed;
-/// until then it is the `pending_offset`, the last one if there are several. If damage may have destroyed the transaction's marker, it
-/// stays pending, and `error` says so. A record that is not decodable is a row with an `error`.
+/// `lag` is the log end offset of the partition in these data directories minus the committed offset; null if
+/// the partition is not there, or cannot be read, which is then an `error`. An offset that a transaction
+/// commits counts when the transaction is committed; until then it is the `pending_offset`, the last one if
+/// there are several. If damage may have destroyed the transaction's marker, it stays pending, and `error`
+/// says so. A record that is not decodable is a row with an `error`.
 ///
-/// *Cost*: reads the partitions, and opens the logs of the topics. *Memory*: in proportion to the number of keys.
+/// *Cost*: reads the partitions, and opens the logs of the topics. *Memory*: in proportion to the number of
+/// keys.
 ///
 /// *Source*: `OffsetMetadataManager.replay`.
 ///
@@ -186,7 +188,8 @@ pub(super) fn unless_zero(value: Value<'static>) -> Value<'static> {
     if value == Value::Uuid([0; 16]) { Value::Null } else { value }
 }
 
-/// The log start offset and the log end offset of a partition. `None` if it is not there; `Err`, with the cause, if it cannot be read.
+/// The log start offset and the log end offset of a partition. `None` if it is not there; `Err`, with the
+/// cause, if it cannot be read.
 type Ends = std::result::Result<Option<(i64, i64)>, String>;
 
 /// The ends of the logs of data directories.

@@ -18,7 +18,8 @@ const MAX_TIMEOUT_MS: i64 = 900_000;
 /// The states of the transactional ids in data directories, by producer id.
 pub(super) struct CoordinatorStates {
     by_producer: HashMap<i64, Message<'static>>,
-    /// Whether all partitions of `__transaction_state` are there and were read: then no other producer id has a state.
+    /// Whether all partitions of `__transaction_state` are there and were read: then no other producer id
+    /// has a state.
     is_complete: bool,
 }
 
@@ -66,8 +67,9 @@ impl CoordinatorStates {
         self.by_producer.get(&producer_id)
     }
 
-    /// Whether a transaction hangs that a partition shows as open: it is older than its timeout, and its coordinator does not know that it
-    /// is open there. `age`: ms since its last record. `None` if that is not known, because not all coordinators are there.
+    /// Whether a transaction hangs that a partition shows as open: it is older than its timeout, and its
+    /// coordinator does not know that it is open there. `age`: ms since its last record. `None` if that
+    /// is not known, because not all coordinators are there.
     ///
     /// *Source*: `TransactionsCommand.FindHangingTransactionsCommand`.
     pub(super) fn is_hanging(&self, producer_id: i64, topic: &str, partition: i64, age: i64) -> Option<bool> {
@@ -85,7 +87,8 @@ impl CoordinatorStates {
     }
 }
 
-/// The number of partitions of `__transaction_state` by the cluster's metadata; `None` if it is not in these directories.
+/// The number of partitions of `__transaction_state` by the cluster's metadata; `None` if it is not in these
+/// directories.
 fn partition_count(paths: &[&Path], options: &TableOptions) -> Result<Option<i64>> {
     let options = TableOptions { topics: Some(vec![TRANSACTION_STATE.to_owned()]), ..options.clone() };
     match metadata(paths, &options) {

@@ -1,11 +1,11 @@
-//! The state of a partition of `__consumer_offsets`: the last value of each key. Kafka: `OffsetMetadataManager.replay`,
-//! `GroupMetadataManager.replay`.
+//! The state of a partition of `__consumer_offsets`: the last value of each key. Kafka:
+//! `OffsetMetadataManager.replay`, `GroupMetadataManager.replay`.
 //!
-//! A commit of a transaction is pending until the transaction's marker, and counts from then on if it is committed, and if no commit
-//! after it is there. A tombstone also removes what is pending.
+//! A commit of a transaction is pending until the transaction's marker, and counts from then on if it is
+//! committed, and if no commit after it is there. A tombstone also removes what is pending.
 //!
-//! Damage may have destroyed a marker. What is pending there is undecided from then on: a marker that follows may be the one of a later
-//! transaction of the same producer.
+//! Damage may have destroyed a marker. What is pending there is undecided from then on: a marker that follows
+//! may be the one of a later transaction of the same producer.
 //!
 //! Values are kept as bytes: most of them are replaced, and only the last ones are decoded.
 
@@ -81,11 +81,13 @@ pub(super) struct GroupReplay {
     pub(super) pending: HashMap<i64, HashMap<CommitKey, LastValue>>,
     /// The producers with a pending commit of a key.
     producers: HashMap<CommitKey, HashSet<i64>>,
-    /// The names of groups with a commit, as in its key. A group stays when its commits are gone, until its own tombstone.
+    /// The names of groups with a commit, as in its key. A group stays when its commits are gone, until its
+    /// own tombstone.
     pub(super) committed: HashSet<Box<[u8]>>,
     /// The records on groups and their members, by the whole key.
     pub(super) groups: HashMap<Box<[u8]>, LastValue>,
-    /// Commits of transactions whose outcome damage may have destroyed, with the producer: the last one of each key.
+    /// Commits of transactions whose outcome damage may have destroyed, with the producer: the last one of
+    /// each key.
     pub(super) undecided: HashMap<CommitKey, (i64, LastValue)>,
     pub(super) errors: LogErrors,
 }

@@ -92,7 +92,8 @@ impl Member {
     }
 }
 
-/// The members in the record of a classic group. What they subscribe to and are assigned is known of consumers only.
+/// The members in the record of a classic group. What they subscribe to and are assigned is known of
+/// consumers only.
 pub(super) fn classic_members(group: &Message<'_>) -> Vec<Value<'static>> {
     let is_consumer = group.text("protocolType") == "consumer";
     let decode = |member: &Message<'_>, name: &str, schema: &'static Struct| {

@@ -41,21 +41,26 @@ pub(super) static COLUMNS: Struct = Struct::shared(
     ],
 );
 
-/// The transactions without a marker in the partitions of data directories, or in single partitions, by topic, partition and first offset.
+/// The transactions without a marker in the partitions of data directories, or in single partitions, by
+/// topic, partition and first offset.
 ///
-/// `start_time` and `last_time` are the largest timestamps of its first and of its last batch. The first one of a partition holds back its
-/// committed readers: `last_stable_offset` is its first offset, and `records_behind` are the records at or after it, which they do not get.
+/// `start_time` and `last_time` are the largest timestamps of its first and of its last batch. The first one
+/// of a partition holds back its committed readers: `last_stable_offset` is its first offset, and
+/// `records_behind` are the records at or after it, which they do not get.
 ///
-/// `transactional_id`, `state` and `timeout_ms` are those of its producer in `__transaction_state` of the same directories, and the id that a
-/// [`LogWriter`](crate::writer::LogWriter) has given it; null if it has none there. `is_hanging`: it is older than its timeout (15 minutes if that is not known), and its coordinator does not know that
-/// it is open in this partition, so that no marker will come. Null if it is not known: not all partitions of `__transaction_state` are there.
+/// `transactional_id`, `state` and `timeout_ms` are those of its producer in `__transaction_state` of the
+/// same directories, and the id that a [`LogWriter`](crate::writer::LogWriter) has given it; null if it has
+/// none there. `is_hanging`: it is older than its timeout (15 minutes if that is not known), and its
+/// coordinator does not know that it is open in this partition, so that no marker will come. Null if it is
+/// not known: not all partitions of `__transaction_state` are there.
 ///
-/// `error` says if damage after its first offset may have destroyed its marker: then it may have ended, and its last records may be those
-/// of a later transaction. Without filters every partition is read; `options.topics` selects some, and `options.groups` has no effect. A
-/// partition of a data directory that cannot be opened or read is a row with only an error.
+/// `error` says if damage after its first offset may have destroyed its marker: then it may have ended, and
+/// its last records may be those of a later transaction. Without filters every partition is read;
+/// `options.topics` selects some, and `options.groups` has no effect. A partition of a data directory that
+/// cannot be opened or read is a row with only an error.
 ///
-/// *Cost*: walks the headers of the logs, and does not read the records; reads `__transaction_state`. *Source*: `ProducerStateManager`;
-/// `TransactionsCommand`.
+/// *Cost*: walks the headers of the logs, and does not read the records; reads `__transaction_state`.
+/// *Source*: `ProducerStateManager`; `TransactionsCommand`.
 ///
 /// # Errors
 /// As [`Log::open`] and [`Log::scan`].

@@ -1,4 +1,5 @@
-//! Tables as JSON, for pickles: the name of the columns, and for each row an array of its values, in the order of the columns.
+//! Tables as JSON, for pickles: the name of the columns, and for each row an array of its values, in the
+//! order of the columns.
 //!
 //! ```text
 //! number, boolean, text   themselves          float          its bits as a whole number

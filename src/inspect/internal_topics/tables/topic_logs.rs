@@ -16,7 +16,8 @@ use crate::types::{is_or_are, offsets_in_words};
 pub struct TableOptions {
     /// How the logs are opened.
     pub log: LogOptions,
-    /// What to do with damage. With [`OnDamage::Report`], a damaged range is also a row of the table, with its text as the error.
+    /// What to do with damage. With [`OnDamage::Report`], a damaged range is also a row of the table, with
+    /// its text as the error.
     pub on_damage: OnDamage,
     /// Only these groups (or transactional ids); `None`: all.
     pub groups: Option<Vec<String>>,
@@ -38,7 +39,8 @@ impl TableOptions {
 pub(super) struct TopicLogs {
     places: Vec<Place>,
     topic: &'static str,
-    /// The data directories that were given, also those without a partition of the topic, and the directories of single partitions.
+    /// The data directories that were given, also those without a partition of the topic, and the
+    /// directories of single partitions.
     pub(super) directories: Vec<Arc<LogDir>>,
 }
 
@@ -53,8 +55,8 @@ impl TopicLogs {
     /// Finds the logs of `topic` at data directories, such as all of a broker's, or partition directories.
     ///
     /// # Errors
-    /// [`Error::Config`] if a path is a partition of another topic, or no data directory has one of this topic; as
-    /// [`Log::open`] and [`LogDir::open`].
+    /// [`Error::Config`] if a path is a partition of another topic, or no data directory has one of this
+    /// topic; as [`Log::open`] and [`LogDir::open`].
     pub(super) fn open(
         paths: &[impl AsRef<Path>],
         topic: &'static str,
@@ -149,8 +151,9 @@ pub(super) fn directory_of(log: &Log, options: &LogOptions) -> Option<Arc<LogDir
     is_directory.then(|| LogDir::open(parent, options.clone(), &[]).ok().map(Arc::new))?
 }
 
-/// Calls a function for each log of a data directory. Each is opened when it is read, so that what it lists is not outdated under a live
-/// broker. One that has lost its segments is an error, and unless damage raises a text of `errors`.
+/// Calls a function for each log of a data directory. Each is opened when it is read, so that what it lists
+/// is not outdated under a live broker. One that has lost its segments is an error, and unless damage raises
+/// a text of `errors`.
 pub(super) fn for_each_log(
     directory: Arc<LogDir>,
     topics: Option<&[String]>,
@@ -181,7 +184,8 @@ pub(super) enum Entry<'a> {
     },
 }
 
-/// Calls a function for each record of a log, control records included, and for each damaged range. Returns the damaged ranges.
+/// Calls a function for each record of a log, control records included, and for each damaged range. Returns
+/// the damaged ranges.
 pub(super) fn for_each_record(
     log: &Log,
     on_damage: OnDamage,
@@ -218,8 +222,8 @@ fn for_each_in(
     }
 }
 
-/// The same from an offset on, of a log that is never compacted: what is not there is [`Entry::Missing`], unless damage covers it. Returns
-/// also the exclusive end of the records.
+/// The same from an offset on, of a log that is never compacted: what is not there is [`Entry::Missing`],
+/// unless damage covers it. Returns also the exclusive end of the records.
 pub(super) fn for_each_offset(
     log: &Log,
     on_damage: OnDamage,

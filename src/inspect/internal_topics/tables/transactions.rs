@@ -53,8 +53,9 @@ const STATES: [&str; 8] = [
     "PrepareEpochFence",
 ];
 
-/// The transactional ids of the `__transaction_state` partitions of data directories, or of some of them, sorted by id, each with the state of
-/// its last transaction. A record that is not decodable is a row with an `error`.
+/// The transactional ids of the `__transaction_state` partitions of data directories, or of some of them,
+/// sorted by id, each with the state of its last transaction. A record that is not decodable is a row with an
+/// `error`.
 ///
 /// *Source*: `TransactionStateManager.loadTransactionMetadata`.
 ///

@@ -7,8 +7,8 @@ their time with imports.
 import gc
 import sys
 
-# Spark puts an archive with its modules first on the path, from which they are compiled in each process. The installed
-# package has the same modules.
+# Spark puts an archive with its modules first on the path, from which they are compiled in each process. The
+# installed package has the same modules.
 sys.path[:] = [path for path in sys.path if not path.endswith("pyspark.zip")]
 
 if "pyspark.daemon" in sys.orig_argv:

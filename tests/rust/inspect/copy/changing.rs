@@ -1,4 +1,5 @@
-//! Copies of logs that another process changes meanwhile, by other means than our writer: nothing counts its truncations.
+//! Copies of logs that another process changes meanwhile, by other means than our writer: nothing counts its
+//! truncations.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -41,7 +42,8 @@ fn log(path: PathBuf) -> PathBuf {
     path
 }
 
-/// The `.log` of the last segment after a truncation, and after appends of other batches; with the position of the truncation.
+/// The `.log` of the last segment after a truncation, and after appends of other batches; with the position
+/// of the truncation.
 fn regrown(source: &Path, other: &Path, append_to: impl Fn(&mut LogWriter)) -> (u64, Vec<u8>) {
     let last = open(source).segments().last().unwrap().base_offset();
     same_files(source, other);

@@ -127,7 +127,8 @@ fn a_copy_that_was_committed_before_a_crash_gets_its_lines_in_the_checkpoints() 
     assert!(!to.join(JOURNAL).exists());
 }
 
-/// Each partition locks the data directory too; between two of them, and after the last one, a broker could start.
+/// Each partition locks the data directory too; between two of them, and after the last one, a broker could
+/// start.
 #[test]
 fn the_data_directory_is_locked_while_partitions_are_copied_into_it() {
     let folder = folder();

@@ -19,7 +19,8 @@ const OTHERS: [&str; 3] = [
     "00000000000000000001-0000000000.checkpoint.deleted",
 ];
 
-/// A log with 370 offsets, and the files of a metadata log. The first snapshot is larger than what is copied at a time.
+/// A log with 370 offsets, and the files of a metadata log. The first snapshot is larger than what is copied
+/// at a time.
 fn metadata(path: &Path) -> PathBuf {
     let small = intact().into_iter().find(|partition| partition.case == "01-small").unwrap().dir;
     let path = same_files(&small, path);

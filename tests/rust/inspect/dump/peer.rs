@@ -1,4 +1,5 @@
-//! Behaviours of Kafka's `DumpLogSegmentsTest` that the recorded texts do not name, and files that are not what they should be.
+//! Behaviours of Kafka's `DumpLogSegmentsTest` that the recorded texts do not name, and files that are not
+//! what they should be.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Texts and messages of Kafka's tool for every file of the fixtures, with its options: `tests/vectors/dump_texts.jsonl.gz`.
+//! Texts and messages of Kafka's tool for every file of the fixtures, with its options:
+//! `tests/vectors/dump_texts.jsonl.gz`.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! The texts of records against those of Kafka's `DumpLogSegments` (`tests/vectors/InternalTopicVectors.java`).
+//! The texts of records against those of Kafka's `DumpLogSegments`
+//! (`tests/vectors/InternalTopicVectors.java`).
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -1,7 +1,8 @@
 //! Every field of the oracle's `open`, for every partition of the corpus.
 //!
-//! Not compared: `read` (what reading returns), `log` (the broker's log) and the words of an exception's message. The bytes of
-//! files are compared by their checksums, which `tests/vectors/kafka_load.jsonl.gz` has from the directories that Kafka left.
+//! Not compared: `read` (what reading returns), `log` (the broker's log) and the words of an exception's
+//! message. The bytes of files are compared by their checksums, which `tests/vectors/kafka_load.jsonl.gz` has
+//! from the directories that Kafka left.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -51,7 +52,8 @@ fn log_start_offset_in(recipe: &[Value]) -> Option<i64> {
     recipe.iter().find(|step| step["do"] == "open with log start offset")?["offset"].as_i64()
 }
 
-/// The settings of a partition's topic. A case with several topics has them by topic, and none for Kafka's own.
+/// The settings of a partition's topic. A case with several topics has them by topic, and none for Kafka's
+/// own.
 fn settings_of(manifest: &Value, dir: &str) -> Value {
     let settings = &manifest["settings"];
     let is_by_topic = settings.as_object().unwrap().values().any(Value::is_object);

@@ -57,7 +57,8 @@ fn derived(files: &Files) -> Vec<(&String, &Arc<Vec<u8>>)> {
     derived
 }
 
-/// Checks that each file is the old or the new one, that no old bytes are lost, and that a second run completes the first.
+/// Checks that each file is the old or the new one, that no old bytes are lost, and that a second run
+/// completes the first.
 fn check(image: &Image, old: &Files, new: &Files, place: &str) {
     let found = contents(image);
     let quarantined: Vec<_> =

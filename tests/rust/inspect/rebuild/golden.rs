@@ -82,8 +82,8 @@ fn rebuilt_files_have_the_sizes_that_kafka_writes_and_the_bytes_that_the_broker_
 /// The files of a case that are not as the log gives them, without the zeros before their numbers.
 fn known_differences(case: &str) -> Vec<(&'static str, &'static str)> {
     match case {
-        // snapshots from before the compaction, which removed the batches; and the cleaner keeps the entries of transactions
-        // whose marker is left
+        // snapshots from before the compaction, which removed the batches; and the cleaner keeps the entries
+        // of transactions whose marker is left
         "12-compacted-empty" => vec![
             ("181.snapshot", "differs"),
             ("181.txnindex", "differs"),

@@ -35,7 +35,8 @@ fn short_name(case: &Damaged) -> &str {
     case.case.strip_prefix("damaged/").unwrap()
 }
 
-/// The batches of the source of which every byte is still there, or of which only a header field that is determined is wrong.
+/// The batches of the source of which every byte is still there, or of which only a header field that is
+/// determined is wrong.
 fn savable(case: &Damaged) -> Vec<OwnBatch> {
     let files = reading::files(&case.dir);
     let determined = ["baseOffset", "partitionLeaderEpoch", "magic", "offset"];
@@ -119,7 +120,8 @@ fn each_policy_keeps_what_was_intact_of_each_damaged_case() {
     }
 }
 
-/// Preallocated space of a killed broker, files that a broker deletes later, and time indexes that Kafka 0.8 and 0.9 did not have.
+/// Preallocated space of a killed broker, files that a broker deletes later, and time indexes that Kafka 0.8
+/// and 0.9 did not have.
 #[test]
 fn an_intact_log_has_nothing_to_repair_but_what_a_broker_would_change() {
     for partition in golden::intact() {
@@ -150,7 +152,8 @@ fn a_cut_of_a_batch_that_a_broker_keeps_says_so() {
         said.push(name.to_owned());
         let unclean = LoadOptions { clean: Some(false), recovery_point: Some(0), ..LoadOptions::default() };
         let load = KafkaLoad::plan(&case.dir, &unclean).unwrap();
-        // the split of a segment by its offsets fails, and an index entry is due for the first of two batches that changed places
+        // the split of a segment by its offsets fails, and an index entry is due for the first of two batches
+        // that changed places
         let is_kept = load.failure.is_some() || load.lost_offsets.is_empty() || name == "batches-swapped";
         assert!(is_kept, "{name}: {:?}", load.lost_offsets);
     }

@@ -1,5 +1,5 @@
-//! A repair that is killed, loses power or meets a full disk at any operation, and is run again: the result is that of an
-//! uninterrupted one.
+//! A repair that is killed, loses power or meets a full disk at any operation, and is run again: the result
+//! is that of an uninterrupted one.
 
 use cordwood::fs::mem::{Fault, FaultKind, Image, MemoryDisk, Survivors};
 use cordwood::inspect::repair::repair_in;
@@ -9,8 +9,8 @@ use crate::support::golden;
 
 pub(super) const PATH: &str = "/tickets-0";
 
-/// A log with damage in three of its four segments, a torn tail, wrong and missing indexes, leftovers, and the durable offset of a
-/// writer.
+/// A log with damage in three of its four segments, a torn tail, wrong and missing indexes, leftovers, and
+/// the durable offset of a writer.
 fn damaged() -> Files {
     let source = golden::intact().into_iter().find(|partition| partition.case == "01-small").unwrap();
     let mut files = reading::files(&source.dir);
@@ -74,8 +74,8 @@ fn explore(policy: RepairPolicy, at_least: usize, lost: usize, random: Option<u6
     })
 }
 
-/// Repairs files with a crash before each operation, again, and compares with an uninterrupted repair. `check`: called with what is on
-/// the disk after the crash. Returns the number of crashes.
+/// Repairs files with a crash before each operation, again, and compares with an uninterrupted repair.
+/// `check`: called with what is on the disk after the crash. Returns the number of crashes.
 pub(super) fn crash_everywhere(
     before: &Files,
     options: &RepairOptions,

@@ -1,4 +1,5 @@
-//! Batches that a disk wrote to a wrong place: they are put where their offsets are missing, or taken out. They never get other offsets.
+//! Batches that a disk wrote to a wrong place: they are put where their offsets are missing, or taken out.
+//! They never get other offsets.
 
 use super::rules::{batch, log, offsets};
 use super::*;
@@ -15,7 +16,8 @@ fn numbered(count: i64) -> Vec<BatchV2> {
     (0..count).map(of_producer).collect()
 }
 
-/// A log whose batches are in this order, by the numbers of the batches; the plan of its salvage, and the first offsets that remain.
+/// A log whose batches are in this order, by the numbers of the batches; the plan of its salvage, and the
+/// first offsets that remain.
 fn salvaged(batches: &[BatchV2], order: &[usize]) -> (RepairPlan, Vec<i64>) {
     let folder = reading::folder();
     let dir = log(folder.path(), batches, |bytes| {

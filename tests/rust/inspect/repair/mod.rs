@@ -95,8 +95,8 @@ fn all_files(dir: &Path) -> Files {
     files
 }
 
-/// Repairs a directory. The plan changes nothing, the repair does what it says, a second repair has nothing to do, and no byte is
-/// gone.
+/// Repairs a directory. The plan changes nothing, the repair does what it says, a second repair has nothing
+/// to do, and no byte is gone.
 fn repaired(dir: &Path, options: &RepairOptions) -> Result<RepairPlan, Error> {
     let before = all_files(dir);
     let plan = plan_repair(dir, options);

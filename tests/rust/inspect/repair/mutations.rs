@@ -1,4 +1,5 @@
-//! Random damage, with a naive oracle: a batch of the source whose bytes are untouched is there after a salvage, and nothing else.
+//! Random damage, with a naive oracle: a batch of the source whose bytes are untouched is there after a
+//! salvage, and nothing else.
 
 use std::collections::HashSet;
 
@@ -187,8 +188,9 @@ fn assert_salvaged(case: &str, mutations: &[(prop::sample::Index, Mutation)]) {
     let is_untouched = |batch: &&OwnBatch| haystacks.iter().any(|log| log.contains(&batch.2));
     let lost =
         mutated.intact.iter().filter(is_untouched).filter(|batch| !kept.contains(&identity(batch))).count();
-    // Beside a batch with damaged offsets, an intact one may be taken for the damaged one. A batch in a wrong place, before damage,
-    // may be taken for one after a gap: then those that belong into the gap are between two damaged places.
+    // Beside a batch with damaged offsets, an intact one may be taken for the damaged one. A batch in a wrong
+    // place, before damage, may be taken for one after a gap: then those that belong into the gap are
+    // between two damaged places.
     let is_displaced = |(_, mutation): &_| matches!(mutation, Mutation::Copy { .. } | Mutation::Swap { .. });
     let is_exact = mutations.len() == 1 || !mutations.iter().any(is_displaced);
     assert!(

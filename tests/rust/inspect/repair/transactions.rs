@@ -1,4 +1,5 @@
-//! Logs with transactions: what a repair makes of transaction indexes and snapshots, compared with the remaining batches.
+//! Logs with transactions: what a repair makes of transaction indexes and snapshots, compared with the
+//! remaining batches.
 
 use cordwood::inspect::rebuild::{FileState, RebuildOptions, rebuild};
 use cordwood::inspect::repair::repair_in;
@@ -76,8 +77,8 @@ fn indexed(files: &Files) -> Vec<(i64, i64, i64)> {
     found
 }
 
-/// The files of producers and the answers of a reader are those of the remaining batches. `intact`: the files of the log before it
-/// was damaged, at `damage`.
+/// The files of producers and the answers of a reader are those of the remaining batches. `intact`: the files
+/// of the log before it was damaged, at `damage`.
 fn assert_follows(dir: &Path, intact: &Files, damage: i64, place: &str) {
     let remaining = naive::read(dir).unwrap_or_else(|irregular| panic!("{place}: {irregular:?}"));
     let log = Log::open(dir, LogOptions::default()).unwrap();

@@ -1,4 +1,5 @@
-//! Bytes that are not known to be damage are not cut: what follows damage after a search that was given up, and batches of a later format.
+//! Bytes that are not known to be damage are not cut: what follows damage after a search that was given up,
+//! and batches of a later format.
 
 use cordwood::writer::{LogWriter, WriterOptions};
 
@@ -7,7 +8,8 @@ use super::*;
 use crate::support::batches::BatchV2;
 use crate::support::partition::{Indexing, PartitionBuilder};
 
-/// Damage whose bytes have so many possible headers that the search in them is given up; 500 batches follow it.
+/// Damage whose bytes have so many possible headers that the search in them is given up; 500 batches follow
+/// it.
 fn hostile(parent: &Path) -> std::path::PathBuf {
     let mut fake = BatchV2::empty(5, 0, 1).build().bytes;
     fake[8..12].copy_from_slice(&800_000_i32.to_be_bytes());
@@ -98,7 +100,8 @@ fn a_single_batch_with_another_magic_between_two_of_the_second_format_has_a_flip
     assert_eq!(offsets(&dir).len(), 9);
 }
 
-/// Two segments: one of ten batches, of which the last ones have magic 3, and after a gap one of a batch of the second format.
+/// Two segments: one of ten batches, of which the last ones have magic 3, and after a gap one of a batch of
+/// the second format.
 fn closed(parent: &Path, later: usize) -> std::path::PathBuf {
     let first = (0..10).map(|number| batch(2 * number, 2, 0).build());
     let builder = PartitionBuilder::new(Indexing::default()).segment(0, first);

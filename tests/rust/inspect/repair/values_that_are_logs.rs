@@ -1,4 +1,5 @@
-//! A record may hold a whole log. If its batch is torn, every policy cuts it, and no part of the record becomes a record.
+//! A record may hold a whole log. If its batch is torn, every policy cuts it, and no part of the record
+//! becomes a record.
 
 use cordwood::inspect::copy::{CopyOptions, copy};
 

@@ -37,7 +37,8 @@ fn follow(advice: &str, dir: &Path) -> bool {
     true
 }
 
-/// Follows each advice of the findings once, and again those of what is left. What remains is no error that a command mends.
+/// Follows each advice of the findings once, and again those of what is left. What remains is no error that a
+/// command mends.
 fn assert_mended(name: &str, dir: &Path) {
     let mut first: Vec<Finding> = Vec::new();
     for _ in 0..2 {

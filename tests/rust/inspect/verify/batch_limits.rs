@@ -1,5 +1,5 @@
-//! Batches above `max_batch_bytes`: a warning of `verify`, or an error where more than their records was not checked, and nothing that
-//! `repair` changes.
+//! Batches above `max_batch_bytes`: a warning of `verify`, or an error where more than their records was not
+//! checked, and nothing that `repair` changes.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Every one-bit flip of a segment, found by the verification of its neighbourhood: a flip changes one batch, and the walk compares it
-//! with those next to it. What no rule finds is counted by field.
+//! Every one-bit flip of a segment, found by the verification of its neighbourhood: a flip changes one batch,
+//! and the walk compares it with those next to it. What no rule finds is counted by field.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -103,8 +103,8 @@ struct Around {
     epoch: i32,
 }
 
-/// Flips each of these bits of the first segment, one after the other, and counts those that are not found, by field. Each finding must
-/// be about the batch of the bit, or the next one.
+/// Flips each of these bits of the first segment, one after the other, and counts those that are not found,
+/// by field. Each finding must be about the batch of the bit, or the next one.
 fn undetected(
     with_epochs: bool,
     bytes: usize,
@@ -145,7 +145,8 @@ fn undetected(
                             match first() {
                                 None => *missed.entry(field(byte)).or_default() += 1,
                                 Some(finding) => {
-                                    // a batch that takes the epoch of its neighbour agrees with it against the file of the epochs
+                                    // a batch that takes the epoch of its neighbour agrees with it against
+                                    // the file of the epochs
                                     let is_of_epochs =
                                         field(byte) == "leader_epoch" && finding.position.is_none();
                                     let start = finding.position.unwrap_or(u64::MAX);
@@ -193,8 +194,8 @@ fn sampled_flips_of_a_segment_are_found_at_their_batch() {
 fn without_leader_epoch_checkpoint_only_epochs_between_those_of_the_neighbours_are_not_found() {
     let (flips, missed) = undetected(false, SEGMENT_BYTES, 1, |_, bit| (12 * 8..16 * 8).contains(&bit));
     println!("{flips} {missed:?}");
-    // an epoch may rise by a flip in the last batch before the next epoch, and in the last one of the segment, which is compared with
-    // the next segment elsewhere
+    // an epoch may rise by a flip in the last batch before the next epoch, and in the last one of the
+    // segment, which is compared with the next segment elsewhere
     let missed = missed.get("leader_epoch").copied().unwrap_or(0);
     assert!(missed <= flips / 200, "{missed} of {flips}");
 }
@@ -251,8 +252,9 @@ fn flips_of_indexes_are_found_or_harmless() {
         }
         std::fs::write(dir.join(&name), original).unwrap();
     }
-    // An offset that becomes the last one of a later batch, as of an append of several; an offset of the same batch in a time index; the
-    // start of an epoch that moves within missing offsets before its first batch.
+    // An offset that becomes the last one of a later batch, as of an append of several; an offset of the same
+    // batch in a time index; the start of an epoch that moves within missing offsets before its first
+    // batch.
     let counts: Vec<_> = missed.iter().map(|(name, count)| (&name[..], *count)).collect();
     let expected = [
         (&file_name(0, "index")[..], 1),
@@ -278,7 +280,8 @@ fn assert_unchanged_answers(dir: &Path, originals: &BTreeMap<String, Vec<u8>>, p
     }
 }
 
-/// Gaps, as compaction leaves them: a base offset may move within its gap, and nothing else may change unnoticed.
+/// Gaps, as compaction leaves them: a base offset may move within its gap, and nothing else may change
+/// unnoticed.
 #[test]
 fn in_a_log_with_gaps_only_base_offsets_within_a_gap_are_not_found() {
     let parent = folder();
@@ -314,7 +317,8 @@ fn in_a_log_with_gaps_only_base_offsets_within_a_gap_are_not_found() {
         }
         position += batch.bytes.len();
     }
-    // a base offset moves within the gap before its batch, or the one after it; the last batch has an entry in the time index
+    // a base offset moves within the gap before its batch, or the one after it; the last batch has an entry
+    // in the time index
     let is_possible = |n: i64, bit: u32| {
         let moved = (n * 37) ^ (1 << bit);
         (n == 0 || moved > (n - 1) * 37 + 2) && moved >= 0 && moved + 2 < (n + 1) * 37

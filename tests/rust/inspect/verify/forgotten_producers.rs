@@ -1,5 +1,5 @@
-//! Snapshots of producers that were forgotten, because they were expired or the log was read from its log start offset on, and have
-//! written since.
+//! Snapshots of producers that were forgotten, because they were expired or the log was read from its log
+//! start offset on, and have written since.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -110,8 +110,8 @@ struct Event {
     coordinator_epoch: i32,
 }
 
-/// The fields of an entry that depend on what is known of a producer: last sequence, last offset, offset delta; coordinator epoch; first
-/// offset of the open transaction.
+/// The fields of an entry that depend on what is known of a producer: last sequence, last offset, offset
+/// delta; coordinator epoch; first offset of the open transaction.
 fn entry(epoch: i16, batch: (i32, i64, i32), timestamp: i64, coordinator_epoch: i32, open: i64) -> Entry {
     let (sequence, offset, delta) = batch;
     [
@@ -132,7 +132,8 @@ fn batch_of(event: &Event) -> Option<(i32, i64, i32)> {
     event.sequence.map(|last| (last, event.last_offset, (event.last_offset - event.offset) as i32))
 }
 
-/// The first offset of the transaction that is open after the events, and the entry that a snapshot has; `None` without events.
+/// The first offset of the transaction that is open after the events, and the entry that a snapshot has;
+/// `None` without events.
 fn known_by(events: &[Event]) -> (i64, Option<Entry>) {
     let (mut open, mut coordinator_epoch, mut batch) = (-1, -1, NO_BATCH);
     for event in events {
@@ -149,8 +150,8 @@ fn known_by(events: &[Event]) -> (i64, Option<Entry>) {
     (open, events.last().map(|last| entry(0, batch, T + last.offset, coordinator_epoch, open)))
 }
 
-/// All entries that a snapshot may have: the producer was forgotten before one of its events, when it had no transaction open, or all
-/// before that are below the log start offset.
+/// All entries that a snapshot may have: the producer was forgotten before one of its events, when it had no
+/// transaction open, or all before that are below the log start offset.
 fn allowed(events: &[Event], log_start_offset: i64) -> BTreeSet<Option<Entry>> {
     let is_allowed = |first: &usize| {
         let before = &events[..*first];

@@ -47,7 +47,8 @@ fn an_epoch_that_starts_one_offset_too_early_or_too_late_is_found() {
     let text = fs::read_to_string(dir.join(FILE)).unwrap();
     let lines: Vec<_> = text.lines().collect();
     assert!(lines.len() > 6);
-    // the first epoch begins where the log does, or once did: batches before it were below the log start offset
+    // the first epoch begins where the log does, or once did: batches before it were below the log start
+    // offset
     for (number, line) in lines.iter().enumerate().skip(3) {
         let (epoch, start) = line.split_once(' ').unwrap();
         let start: i64 = start.parse().unwrap();

@@ -1,4 +1,5 @@
-//! Batches and segments that were taken out of a log that was never compacted, with indexes that agree with what is left.
+//! Batches and segments that were taken out of a log that was never compacted, with indexes that agree with
+//! what is left.
 
 use std::fs;
 use std::ops::Range;

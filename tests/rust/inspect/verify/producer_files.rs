@@ -1,4 +1,5 @@
-//! Producer snapshots and transaction indexes that are valid by themselves, and do not agree with the batches.
+//! Producer snapshots and transaction indexes that are valid by themselves, and do not agree with the
+//! batches.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Random logs: an intact one has no finding; a damaged one has a finding if, and only if, a naive reader sees a difference or the
-//! damage is in a file that is compared with the log.
+//! Random logs: an intact one has no finding; a damaged one has a finding if, and only if, a naive reader
+//! sees a difference or the damage is in a file that is compared with the log.
 
 use cordwood::inspect::verify::Severity;
 use cordwood::types::Io;
@@ -21,7 +21,8 @@ proptest! {
         for io in [Io::Mmap, Io::Pread] {
             let found = verified(&dir, &deep(io));
             let wrong: Vec<_> = found.findings.iter().filter(|finding| finding.severity == Severity::Error).collect();
-            // offsets between segments are missing on purpose, in a log that may not show that it is compacted
+            // offsets between segments are missing on purpose, in a log that may not show that it is
+            // compacted
             let is_gap = |finding: &&cordwood::inspect::verify::Finding| finding.rule.code() == "offset_gap";
             prop_assert!(wrong.iter().all(|finding| is_gap(finding) && has_gaps(&steps)), "{wrong:?}");
         }
@@ -51,7 +52,8 @@ proptest! {
         };
         let batch = intact.iter().find(holds).unwrap();
         let field = place as u64 - batch.position;
-        // nothing protects an epoch that rises before no other batch; a base offset that rises at the end of the log is a note
+        // nothing protects an epoch that rises before no other batch; a base offset that rises at the end of
+        // the log is a note
         let is_unprotected = (12..16).contains(&field) && found.findings.is_empty()
             || field < 8 && Some(batch) == intact.last() && !found.findings.is_empty();
         prop_assert!(differs, "byte {place} of {name}: the naive reader sees no difference");

@@ -22,7 +22,8 @@ fn data_directory(parent: &Path, partitions: &[(&str, usize)]) {
     }
 }
 
-/// The partitions with a topic id that contradicts others, when the whole directory is verified, and when each is alone.
+/// The partitions with a topic id that contradicts others, when the whole directory is verified, and when
+/// each is alone.
 fn wrong(partitions: &[(&str, usize)]) -> Vec<String> {
     let parent = folder();
     data_directory(parent.path(), partitions);

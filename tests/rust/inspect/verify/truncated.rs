@@ -1,4 +1,5 @@
-//! Logs that a writer has truncated inside a batch: they end at their last batch, below the offset to which they were truncated.
+//! Logs that a writer has truncated inside a batch: they end at their last batch, below the offset to which
+//! they were truncated.
 
 use std::fs;
 

@@ -1,7 +1,8 @@
 //! Timestamp 1632390207745, which a time index has at offset 23388, and a search by time finds at 23390.
 //!
-//! An entry of a time index has an offset of the first batch with that largest timestamp; the record itself may come later in the
-//! batch. If the entry has an offset of another batch, it is wrong, and the finding says where the timestamp really is.
+//! An entry of a time index has an offset of the first batch with that largest timestamp; the record itself
+//! may come later in the batch. If the entry has an offset of another batch, it is wrong, and the finding
+//! says where the timestamp really is.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +18,8 @@ use crate::support::reading::folder;
 const BASE: i64 = 23_000;
 const TIMESTAMP: i64 = 1_632_390_207_745;
 
-/// Batches of three records up to offset 23393, with the timestamp at 23390 and lower ones before; `shift` moves the batches.
+/// Batches of three records up to offset 23393, with the timestamp at 23390 and lower ones before; `shift`
+/// moves the batches.
 fn batches(shift: i64) -> Vec<Built> {
     let mut built = vec![
         BatchV2::new(BASE)

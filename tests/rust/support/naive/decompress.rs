@@ -1,4 +1,5 @@
-//! Decompression of one stream. Frames of xerial snappy and of lz4 are parsed here; the libraries decompress the blocks.
+//! Decompression of one stream. Frames of xerial snappy and of lz4 are parsed here; the libraries decompress
+//! the blocks.
 
 use std::io::Read;
 
@@ -7,7 +8,8 @@ use super::bytes::Cursor;
 
 const XERIAL: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 
-/// `magic` is that of the message that contains the stream: with magic 0 the header checksum of lz4 is wrong and ignored.
+/// `magic` is that of the message that contains the stream: with magic 0 the header checksum of lz4 is wrong
+/// and ignored.
 pub fn decompress(codec: Codec, magic: u8, bytes: &[u8]) -> Result<Vec<u8>, String> {
     match codec {
         Codec::None => Ok(bytes.to_vec()),

@@ -75,8 +75,8 @@ fn unwrap(outer: &Message, mut plain: &[u8]) -> Result<Vec<Record>, String> {
     if inner.windows(2).any(|pair| pair[0].offset >= pair[1].offset) || inner[0].offset < 0 {
         return Err("inner offsets out of order".to_owned());
     }
-    // v0: absolute. v1: relative, but a wrapper at offset 0 starts at 0, regardless of the offset of its last entry (old
-    // librdkafka)
+    // v0: absolute. v1: relative, but a wrapper at offset 0 starts at 0, regardless of the offset of its last
+    // entry (old librdkafka)
     let base = match (outer.magic, outer.offset) {
         (0, offset) if offset != last => return Err(format!("a wrapper at {offset} that ends at {last}")),
         (0, _) | (1, 0) => 0,

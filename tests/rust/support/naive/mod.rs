@@ -1,7 +1,7 @@
 //! A naive reader of a partition directory: reads every byte of every segment, in order, into memory.
 //!
-//! It is written from the format description and shares no code with the crate or the builder. It is slow and strict: every
-//! deviation from Kafka's format is an `Err`. Queries of a log are in `queries`.
+//! It is written from the format description and shares no code with the crate or the builder. It is slow and
+//! strict: every deviation from Kafka's format is an `Err`. Queries of a log are in `queries`.
 
 mod bytes;
 mod decompress;

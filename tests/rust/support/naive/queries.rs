@@ -28,18 +28,20 @@ impl Log {
         self.batches.iter().flat_map(|batch| &batch.records)
     }
 
-    /// The batch that contains the offset, or the next batch if the offset is in a gap; `None` if no batch follows.
+    /// The batch that contains the offset, or the next batch if the offset is in a gap; `None` if no batch
+    /// follows.
     pub fn locate(&self, offset: i64) -> Option<&Batch> {
         self.batches.iter().find(|batch| batch.last_offset >= offset)
     }
 
-    /// The first record (control records too) at or after `log_start_offset` with a timestamp of at least `target`.
+    /// The first record (control records too) at or after `log_start_offset` with a timestamp of at least
+    /// `target`.
     pub fn offset_for_time(&self, log_start_offset: i64, target: i64) -> Option<&Record> {
         self.records().find(|record| record.offset >= log_start_offset && record.timestamp >= target)
     }
 
-    /// Data records (optionally control records) in a range of offsets and one of times; a record without a timestamp is
-    /// outside every range of times.
+    /// Data records (optionally control records) in a range of offsets and one of times; a record without a
+    /// timestamp is outside every range of times.
     pub fn scan(
         &self,
         offsets: Range<i64>,
@@ -55,8 +57,8 @@ impl Log {
         })
     }
 
-    /// Like [`Log::scan`], but only records of committed transactions and outside transactions, up to the last stable
-    /// offset.
+    /// Like [`Log::scan`], but only records of committed transactions and outside transactions, up to the
+    /// last stable offset.
     pub fn scan_committed(
         &self,
         offsets: Range<i64>,

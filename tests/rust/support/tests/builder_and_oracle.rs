@@ -242,7 +242,8 @@ proptest! {
                 built.push(BatchV2::new(next).codec(Codec::ALL[codec]).records(records).build());
             } else {
                 let set = if magic == 0 { MessageSet::v0(next) } else { MessageSet::v1(next) };
-                // not affected by the rule for wrappers at offset 0: here such a wrapper has only one record, at 0
+                // not affected by the rule for wrappers at offset 0: here such a wrapper has only one record,
+                // at 0
                 built.extend(set.codec(LEGACY_CODECS[codec % 5]).records(records).build());
             }
             next = built.last().unwrap().next_offset();

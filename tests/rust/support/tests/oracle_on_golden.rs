@@ -1,5 +1,5 @@
-//! The naive reader, which is the oracle for the crate, has the same results as Kafka's own classes on every intact partition of
-//! the corpus.
+//! The naive reader, which is the oracle for the crate, has the same results as Kafka's own classes on every
+//! intact partition of the corpus.
 
 use crate::support::golden::{self, Partition, lines_of_type, number};
 use crate::support::naive::{self, Log};
@@ -62,8 +62,9 @@ fn the_first_record_at_or_after_a_time_is_the_one_that_kafka_finds() {
                 let kafkas = (number(&answer["timestamp"]), number(&answer["offset"]));
                 assert_eq!(ours, Some(kafkas), "{} {target}", partition.case);
             } else if ours.is_some() {
-                // Kafka stops at the first segment whose largest timestamp it takes from the file's modification time: a segment
-                // without a time index, or one that compaction emptied
+                // Kafka stops at the first segment whose largest timestamp it takes from the file's
+                // modification time: a segment without a time index, or one that compaction
+                // emptied
                 assert!(["17-upgraded", "16-data-dir"].contains(&&*partition.case), "{answer}");
                 gave_up += 1;
             }

@@ -1,4 +1,5 @@
-//! The builder and the naive reader compared with the test vectors of the format (`kafka-format.md`, Appendix A and 14.16).
+//! The builder and the naive reader compared with the test vectors of the format (`kafka-format.md`, Appendix
+//! A and 14.16).
 
 use crate::support::batches::{self, BatchV2, COMMIT, Codec, MessageSet, Rec, put_varlong};
 use crate::support::lz4;
@@ -120,7 +121,8 @@ fn a13_txn_index_entry() {
     assert_eq!(hex(&std::fs::read(dir.join(file_name(0, "txnindex"))).unwrap()), entry);
 }
 
-/// 30 equal batches with an interval of two batches minus one byte: every second batch has an entry, 14 in total (7.2).
+/// 30 equal batches with an interval of two batches minus one byte: every second batch has an entry, 14 in
+/// total (7.2).
 #[test]
 fn an_entry_follows_when_the_bytes_since_the_last_one_exceed_the_interval() {
     let batches: Vec<_> = (0..30).map(|i| BatchV2::new(i).record(Rec::at(i).value("v")).build()).collect();

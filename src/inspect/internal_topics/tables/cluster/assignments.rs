@@ -14,7 +14,8 @@ use crate::fs::Directory;
 use crate::log::LogOptions;
 use crate::types::Interrupt;
 
-/// The topics of a cluster, and the brokers and data directories of their replicas. Ids are texts, as Kafka prints them.
+/// The topics of a cluster, and the brokers and data directories of their replicas. Ids are texts, as Kafka
+/// prints them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Assignments {
     names: HashMap<String, String>,
@@ -41,7 +42,8 @@ struct Replica {
 }
 
 impl Assignments {
-    /// Reads a `__cluster_metadata-0`. `None` if not all of it can be read: then a topic or a replica may be missing.
+    /// Reads a `__cluster_metadata-0`. `None` if not all of it can be read: then a topic or a replica may be
+    /// missing.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Interrupted`].
@@ -95,8 +97,9 @@ impl Assignments {
         Some(&replica.directory)
     }
 
-    /// The partitions that a broker has in a data directory, or may have there: those of versions without directories, and those that
-    /// have not been placed. `directory`: its id; `None` if it has none. Sorted.
+    /// The partitions that a broker has in a data directory, or may have there: those of versions without
+    /// directories, and those that have not been placed. `directory`: its id; `None` if it has none.
+    /// Sorted.
     pub(crate) fn in_directory(&self, broker: i32, directory: Option<&str>) -> Vec<ReplicaPlace<'_>> {
         let mut found = Vec::new();
         for ((id, partition), replicas) in &self.partitions {

@@ -1,7 +1,8 @@
 //! The settings in the metadata of a cluster, read once for all partitions of a data directory.
 //!
-//! A replay of the metadata takes as long as its log is large, and every partition asks for the settings of its topic. So the process keeps the
-//! settings of the logs that were read last, while no file of the log changes.
+//! A replay of the metadata takes as long as its log is large, and every partition asks for the settings of
+//! its topic. So the process keeps the settings of the logs that were read last, while no file of the log
+//! changes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -22,8 +23,8 @@ use crate::record::MAX_BATCH_BYTES;
 /// The number of logs whose settings are kept.
 const MAX_KEPT: usize = 4;
 
-/// The settings that were read last, the oldest first. Replaced as a whole, and read without a lock, which a fork could copy while a
-/// thread holds it.
+/// The settings that were read last, the oldest first. Replaced as a whole, and read without a lock, which a
+/// fork could copy while a thread holds it.
 static KEPT: ArcSwapOption<Vec<(LogFiles, Arc<KnownConfigs>)>> = ArcSwapOption::const_empty();
 
 /// The topics and the settings in the metadata of a cluster.
@@ -38,8 +39,8 @@ pub(super) struct KnownConfigs {
 }
 
 impl KnownConfigs {
-    /// Reads the settings; `source`: a path as for [`metadata`](super::metadata()). Damage is an error among them. A limit of
-    /// `max_batch_bytes` below the default does not count. `None` if the log has no
+    /// Reads the settings; `source`: a path as for [`metadata`](super::metadata()). Damage is an error among
+    /// them. A limit of `max_batch_bytes` below the default does not count. `None` if the log has no
     /// segment.
     ///
     /// # Errors

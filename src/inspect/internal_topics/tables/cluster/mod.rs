@@ -95,22 +95,25 @@ impl ClusterMetadata {
     }
 }
 
-/// Reads the metadata of a cluster: from the last whole snapshot and the log after it, if it has a segment. The paths are data directories, one of
-/// them with `__cluster_metadata-0`; or one path is this partition directory, or a snapshot (`.checkpoint`), which is then read alone.
+/// Reads the metadata of a cluster: from the last whole snapshot and the log after it, if it has a segment.
+/// The paths are data directories, one of them with `__cluster_metadata-0`; or one path is this partition
+/// directory, or a snapshot (`.checkpoint`), which is then read alone.
 ///
 /// `options.topics` selects rows of topics, partitions and configs; `options.groups` has no effect.
 ///
-/// The log is read to its end. A controller applies a record when the quorum has it, so the last records may not be applied there, and may
-/// disappear. Records of a metadata transaction that has not ended are left out.
+/// The log is read to its end. A controller applies a record when the quorum has it, so the last records may
+/// not be applied there, and may disappear. Records of a metadata transaction that has not ended are left
+/// out.
 ///
-/// With [`OnDamage::Skip`] and [`OnDamage::Report`], a damaged snapshot is replaced by the one before it, and damage of the log is left
-/// out: it is an error, and one of the damaged ranges of every table. Offsets that are missing are errors too, because the log is never
-/// compacted. With an error, each table may be wrong.
+/// With [`OnDamage::Skip`] and [`OnDamage::Report`], a damaged snapshot is replaced by the one before it, and
+/// damage of the log is left out: it is an error, and one of the damaged ranges of every table. Offsets that
+/// are missing are errors too, because the log is never compacted. With an error, each table may be wrong.
 ///
 /// *Source*: `MetadataBatchLoader`, `MetadataDelta.replay`.
 ///
 /// # Errors
-/// [`Error::Config`] if the path is none of these; [`Error::Corrupt`]; [`Error::BatchTooLarge`]; [`Error::Io`].
+/// [`Error::Config`] if the path is none of these; [`Error::Corrupt`]; [`Error::BatchTooLarge`];
+/// [`Error::Io`].
 pub fn metadata(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<ClusterMetadata> {
     let Some(Replayed { state, snapshot, end, damaged }) = replay(paths, options)? else {
         return Err(Error::config("path", "a __cluster_metadata-0 with records", "one without a segment"));
@@ -138,7 +141,8 @@ impl Replayed {
     }
 }
 
-/// Reads a snapshot, or the last whole snapshot of a log and the log after it. `None` if there is neither a segment nor a snapshot.
+/// Reads a snapshot, or the last whole snapshot of a log and the log after it. `None` if there is neither a
+/// segment nor a snapshot.
 fn replay(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<Option<Replayed>> {
     let single = if let [path] = paths { Snapshot::at(path.as_ref())? } else { None };
     if let Some(snapshot) = single {
@@ -163,8 +167,8 @@ fn replay(paths: &[impl AsRef<Path>], options: &TableOptions) -> Result<Option<R
     Ok(Some(Replayed { state, snapshot, end, damaged }))
 }
 
-/// The directory of the metadata log, if it has snapshots and no segment: a broker begins with the newest one. `None` also if the paths have
-/// several metadata logs.
+/// The directory of the metadata log, if it has snapshots and no segment: a broker begins with the newest
+/// one. `None` also if the paths have several metadata logs.
 fn without_segment(paths: &[impl AsRef<Path>]) -> Result<Option<Directory>> {
     let is_named = |path: &Path| path.file_name().is_some_and(|name| name == CLUSTER_METADATA_DIRECTORY);
     let mut places = Vec::new();

@@ -29,9 +29,10 @@ pub(super) static COLUMNS: Struct = Struct::shared(
     ],
 );
 
-/// The records of a `__cluster_metadata` partition in the order of the log, control records of KRaft included: `data` is the record as the JSON
-/// of `kafka-dump-log --cluster-metadata-decoder`. A record that is not decodable is a row with an `error`, and so are
-/// offsets that are missing between others: the log is never compacted.
+/// The records of a `__cluster_metadata` partition in the order of the log, control records of KRaft
+/// included: `data` is the record as the JSON of `kafka-dump-log --cluster-metadata-decoder`. A record that
+/// is not decodable is a row with an `error`, and so are offsets that are missing between others: the log is
+/// never compacted.
 ///
 /// # Errors
 /// As [`metadata`](super::metadata()).

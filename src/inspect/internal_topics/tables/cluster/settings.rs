@@ -1,4 +1,5 @@
-//! The settings of a topic, from the metadata of its cluster. Kafka: `ConfigurationsImage`, `DynamicBrokerConfig`.
+//! The settings of a topic, from the metadata of its cluster. Kafka: `ConfigurationsImage`,
+//! `DynamicBrokerConfig`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,23 +15,25 @@ use crate::log::LogOptions;
 use crate::state::meta_properties::MetaProperties;
 use crate::state::partition_metadata::TopicId;
 
-/// What the metadata of a cluster says about the settings of a topic. A broker's own file is not in the metadata.
+/// What the metadata of a cluster says about the settings of a topic. A broker's own file is not in the
+/// metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicSettings {
     /// The topic.
     pub topic: String,
     /// Where the metadata was read.
     pub source: PathBuf,
-    /// The dynamic settings of the data directory's broker, which override the settings of all brokers, under a broker's names.
+    /// The dynamic settings of the data directory's broker, which override the settings of all brokers,
+    /// under a broker's names.
     pub broker: BTreeMap<String, String>,
     /// The topic's own settings.
     pub overrides: BTreeMap<String, String>,
 }
 
 impl TopicSettings {
-    /// The settings with Kafka's precedence: `overrides`, the topic's, the broker's dynamic ones, the settings in `broker_file`, the defaults.
-    /// Settings that one of the sources has are stated; with a file, also those that decide on retention: nothing else can have others than the
-    /// defaults.
+    /// The settings with Kafka's precedence: `overrides`, the topic's, the broker's dynamic ones, the
+    /// settings in `broker_file`, the defaults. Settings that one of the sources has are stated; with a
+    /// file, also those that decide on retention: nothing else can have others than the defaults.
     ///
     /// # Errors
     /// As [`LogConfig::from_properties`].
@@ -71,8 +74,9 @@ impl TopicSettings {
         }
     }
 
-    /// The sizes of index files and the interval of their entries, from `overrides`, and where it does not state them, from the metadata. The
-    /// topic's other settings do not count, also not those that this library does not support.
+    /// The sizes of index files and the interval of their entries, from `overrides`, and where it does not
+    /// state them, from the metadata. The topic's other settings do not count, also not those that this
+    /// library does not support.
     ///
     /// # Errors
     /// [`Error::Config`] for a wrong value.
@@ -91,7 +95,8 @@ impl TopicSettings {
         LogConfig::of_topic(&broker, &topic, &overrides.stated_properties())
     }
 
-    /// Whether the topic is compacted, alone or also deleted from. `None` if only the broker's own file can say so.
+    /// Whether the topic is compacted, alone or also deleted from. `None` if only the broker's own file can
+    /// say so.
     fn is_compacted(&self) -> Option<bool> {
         let policy = self.overrides.get(CLEANUP_POLICY).or_else(|| self.broker.get("log.cleanup.policy"))?;
         Some(policy.split(',').any(|policy| policy.trim() == "compact"))
@@ -127,15 +132,15 @@ impl SettingSource {
 }
 
 /// The settings of a partition's topic, from the metadata of a cluster: `metadata`, a path as for
-/// [`metadata`](super::metadata()), or the `__cluster_metadata-0` of the data directory that contains the partition. The partition
-/// directory need not exist.
+/// [`metadata`](super::metadata()), or the `__cluster_metadata-0` of the data directory that contains the
+/// partition. The partition directory need not exist.
 ///
-/// `None` if the data directory has no metadata, or the metadata has no such topic (one of this name but with another id than
-/// `partition.metadata` is another topic).
+/// `None` if the data directory has no metadata, or the metadata has no such topic (one of this name but with
+/// another id than `partition.metadata` is another topic).
 ///
 /// # Errors
-/// [`Error::Corrupt`] if records of the metadata are missing or not decodable: the settings may be wrong; [`Error::Config`] if
-/// `metadata` is given and has no such topic; [`Error::Io`].
+/// [`Error::Corrupt`] if records of the metadata are missing or not decodable: the settings may be wrong;
+/// [`Error::Config`] if `metadata` is given and has no such topic; [`Error::Io`].
 pub fn topic_settings(
     partition: impl AsRef<Path>,
     metadata: Option<&Path>,
@@ -154,8 +159,8 @@ pub struct KnownSettings {
     pub damage: Option<Error>,
 }
 
-/// [`topic_settings`] by the metadata of the data directory. Metadata that cannot be read is a warning and no error, because it must not
-/// prevent what deletes nothing.
+/// [`topic_settings`] by the metadata of the data directory. Metadata that cannot be read is a warning and no
+/// error, because it must not prevent what deletes nothing.
 ///
 /// # Errors
 /// [`Error::Io`] of the partition; [`Error::Interrupted`].
@@ -172,8 +177,8 @@ pub fn known_settings(partition: &Path, options: &LogOptions) -> Result<KnownSet
     }
 }
 
-/// Whether the topic of a partition directory is compacted, by the metadata of its data directory. `None` if that is not known. For
-/// [`LogOptions::is_topic_compacted`].
+/// Whether the topic of a partition directory is compacted, by the metadata of its data directory. `None` if
+/// that is not known. For [`LogOptions::is_topic_compacted`].
 pub fn is_topic_compacted(partition: &Path) -> Option<bool> {
     topic_settings(partition, None, &LogOptions::default()).ok()??.is_compacted()
 }

@@ -1,7 +1,9 @@
-//! Snapshots of `__cluster_metadata`: `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint`. Kafka: `Snapshots`, `RecordsSnapshotReader`.
+//! Snapshots of `__cluster_metadata`: `<end offset, 20 digits>-<epoch, 10 digits>.checkpoint`. Kafka:
+//! `Snapshots`, `RecordsSnapshotReader`.
 //!
-//! The end offset is exclusive: the file has the effect of all records below it. It consists of batches, whose offsets begin at 0. The
-//! first record is a snapshot header and the last one a snapshot footer, both of them control records.
+//! The end offset is exclusive: the file has the effect of all records below it. It consists of batches,
+//! whose offsets begin at 0. The first record is a snapshot header and the last one a snapshot footer, both
+//! of them control records.
 
 use std::path::{Path, PathBuf};
 
@@ -56,8 +58,8 @@ impl Snapshot {
     /// Applies its records to a state.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) for bytes that are not valid batches, and for a snapshot without a footer;
-    /// [`Error::BatchTooLarge`](crate::Error::BatchTooLarge).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) for bytes that are not valid batches, and for a snapshot
+    /// without a footer; [`Error::BatchTooLarge`](crate::Error::BatchTooLarge).
     pub(super) fn read(&self, state: &mut State, max_batch_bytes: usize) -> Result<()> {
         let (mut bytes, mut buffer) = (Vec::new(), Vec::new());
         let mut position = 0;
@@ -104,12 +106,14 @@ pub(crate) enum SnapshotFaultKind {
     Damage,
     /// A broker starts with it: only the footer is missing, or the end of a bootstrap file.
     Accepted,
-    /// Records of a type that is not known, in a file that is otherwise whole: a broker of their version starts with it.
+    /// Records of a type that is not known, in a file that is otherwise whole: a broker of their version
+    /// starts with it.
     LaterVersion,
 }
 
-/// What is wrong with the snapshot of a name in a directory, as a broker reads it: bytes after the last whole batch are left out. Of a
-/// file of another name, which is `bootstrap.checkpoint`, no checksum is compared, and it needs a level of `metadata.version`.
+/// What is wrong with the snapshot of a name in a directory, as a broker reads it: bytes after the last whole
+/// batch are left out. Of a file of another name, which is `bootstrap.checkpoint`, no checksum is compared,
+/// and it needs a level of `metadata.version`.
 ///
 /// *Source*: `RecordsIterator`, `BatchFileReader`, `BootstrapMetadata.fromRecords`.
 ///

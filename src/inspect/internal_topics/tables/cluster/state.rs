@@ -100,7 +100,8 @@ impl State {
         self.ids.iter().map(|(name, id)| (name.clone(), uuid_text(*id))).collect()
     }
 
-    /// At the end of the log. A transaction that is open there is normal, but among errors its end may be what is missing.
+    /// At the end of the log. A transaction that is open there is normal, but among errors its end may be
+    /// what is missing.
     pub(super) fn finish(&mut self) {
         if let Some(Transaction { offset, records }) = self.transaction.take()
             && !self.errors.is_empty()
@@ -303,7 +304,8 @@ impl State {
     }
 }
 
-/// A registration with its features and endpoints in the order of their names. Kafka keeps them in maps, and writes them in any order.
+/// A registration with its features and endpoints in the order of their names. Kafka keeps them in maps, and
+/// writes them in any order.
 fn by_name(mut registration: Record) -> Record {
     for field in ["features", "endPoints"] {
         let mut named: Vec<_> = registration.structs(field).cloned().collect();
@@ -318,7 +320,8 @@ fn increment(record: &mut Record, name: &str) {
     record.set(name, Value::Number(number.saturating_add(1)));
 }
 
-/// Partitions of versions without directories have a zero id for each replica. *Source*: `PartitionRegistration.defaultToMigrating`.
+/// Partitions of versions without directories have a zero id for each replica. *Source*:
+/// `PartitionRegistration.defaultToMigrating`.
 fn fill_directories(partition: &mut Record) {
     if matches!(partition.get("directories"), Some(Value::Array(directories)) if !directories.is_empty()) {
         return;

@@ -6,8 +6,8 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 
 /**
- * A column of one batch of a reader, with the types that cordwood's tables have. It extends only {@link ColumnVector}: later versions of
- * Spark add abstract methods to the interfaces below it.
+ * A column of one batch of a reader, with the types that cordwood's tables have. It extends only {@link
+ * ColumnVector}: later versions of Spark add abstract methods to the interfaces below it.
  */
 abstract class BatchVector extends ColumnVector {
     // no generation of a reader

@@ -1,11 +1,12 @@
 package io.cordwood.spark;
 
 /**
- * An error of the source. Its message is one line: the code in brackets, the place, the reason, and the code and the place again as
- * JSON. Spark passes only texts from an executor to a Python driver, where {@code cordwood.spark.errors.parse} reads that JSON.
+ * An error of the source. Its message is one line: the code in brackets, the place, the reason, and the code
+ * and the place again as JSON. Spark passes only texts from an executor to a Python driver, where {@code
+ * cordwood.spark.errors.parse} reads that JSON.
  *
- * <p>It extends the exception that Spark's own sources throw for their options, because PySpark hides the Java stack of a few classes
- * only, and this is one of them.
+ * <p>It extends the exception that Spark's own sources throw for their options, because PySpark hides the
+ * Java stack of a few classes only, and this is one of them.
  */
 public final class CordwoodException extends IllegalArgumentException {
     private static final long serialVersionUID = 1;

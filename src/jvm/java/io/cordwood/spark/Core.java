@@ -5,13 +5,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The functions of the native library. It has all rules: options, planning, the meaning of filters, offsets of streams, reading and
- * decoding; the classes of this package translate between it and Spark.
+ * The functions of the native library. It has all rules: options, planning, the meaning of filters, offsets
+ * of streams, reading and decoding; the classes of this package translate between it and Spark.
  *
  * <p>{@link NativeLibrary#load} must have been called. All functions may throw {@link CordwoodException}.
  *
- * <p>Options are a flat array: name, value, name, value … with the names in any case. A schema is the JSON of Spark's StructType. A
- * query is the JSON that {@link Query#toJson} describes. Handles are numbers above 0. Offsets of streams are stable JSON texts.
+ * <p>Options are a flat array: name, value, name, value … with the names in any case. A schema is the JSON of
+ * Spark's StructType. A query is the JSON that {@link Query#toJson} describes. Handles are numbers above 0.
+ * Offsets of streams are stable JSON texts.
  */
 final class Core {
     private static final Logger LOGGER = LoggerFactory.getLogger("cordwood");
@@ -62,8 +63,8 @@ final class Core {
     static native long open(String query, byte[] task);
 
     /**
-     * Reads the next batch and returns its number of rows, -1 at the end. {@link Layout} describes the array that is filled. The
-     * addresses in it are valid until the next call of this method or of {@link #close}.
+     * Reads the next batch and returns its number of rows, -1 at the end. {@link Layout} describes the array
+     * that is filled. The addresses in it are valid until the next call of this method or of {@link #close}.
      */
     static native int next(long reader, long[] layout);
 

@@ -7,7 +7,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 
 /**
- * Creates vectors from the addresses of a batch. Columns and their children are in depth-first order, four longs each:
+ * Creates vectors from the addresses of a batch. Columns and their children are in depth-first order, four
+ * longs each:
  *
  * <pre>
  * validity  address of a bitmap: bit i % 8 of byte i / 8 is 1 if value i is not null; 0 if no value is null
@@ -16,8 +17,9 @@ import org.apache.spark.sql.vectorized.ColumnVector;
  * length    number of values
  * </pre>
  *
- * <p>Numbers are little-endian, timestamps microseconds, booleans a bitmap. A column with the same value in all rows has the negative
- * number -n - 1 as data: the value is the n bytes at offsets, or null if validity is 1.
+ * <p>Numbers are little-endian, timestamps microseconds, booleans a bitmap. A column with the same value in
+ * all rows has the negative number -n - 1 as data: the value is the n bytes at offsets, or null if validity
+ * is 1.
  */
 final class Layout {
     private static final int LONGS_PER_COLUMN = 4;

@@ -6,8 +6,8 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The tasks of a batch query. They are planned once, although Spark copies the nodes of a plan. Two batches of the same query are equal,
- * so that Spark can reuse an exchange.
+ * The tasks of a batch query. They are planned once, although Spark copies the nodes of a plan. Two batches
+ * of the same query are equal, so that Spark can reuse an exchange.
  */
 final class LogBatch implements Batch {
     private final String query;

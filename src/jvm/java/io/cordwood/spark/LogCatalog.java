@@ -11,9 +11,9 @@ import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * A catalog whose tables are paths: with {@code spark.sql.catalog.cordwood=io.cordwood.spark.LogCatalog}, SQL reads
- * {@code cordwood.`/data/orders-0`}. Settings {@code spark.sql.catalog.cordwood.NAME} are options of all its tables, and a query adds its
- * own by {@code WITH ('subscribe' = 'orders')}.
+ * A catalog whose tables are paths: with {@code spark.sql.catalog.cordwood=io.cordwood.spark.LogCatalog}, SQL
+ * reads {@code cordwood.`/data/orders-0`}. Settings {@code spark.sql.catalog.cordwood.NAME} are options of
+ * all its tables, and a query adds its own by {@code WITH ('subscribe' = 'orders')}.
  */
 public final class LogCatalog implements TableCatalog {
     private String name;

@@ -13,8 +13,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * {@code format("cordwood")}: Kafka partition directories as rows.
  *
- * <p>Spark creates an object of every registered source to look up a format, so the constructor must not fail: the native library is
- * loaded by the first method that needs it.
+ * <p>Spark creates an object of every registered source to look up a format, so the constructor must not
+ * fail: the native library is loaded by the first method that needs it.
  */
 public final class LogDataSource implements TableProvider, DataSourceRegister {
     @Override
@@ -23,8 +23,9 @@ public final class LogDataSource implements TableProvider, DataSourceRegister {
     }
 
     /**
-     * Loads the native library and returns its version. SQL calls it to test whether this source works in a session, in the driver by
-     * {@code SELECT java_method('io.cordwood.spark.LogDataSource', 'version') FROM VALUES (1)}, and without FROM in an executor.
+     * Loads the native library and returns its version. SQL calls it to test whether this source works in a
+     * session, in the driver by {@code SELECT java_method('io.cordwood.spark.LogDataSource', 'version') FROM
+     * VALUES (1)}, and without FROM in an executor.
      */
     public static String version() {
         NativeLibrary.load();
@@ -42,8 +43,8 @@ public final class LogDataSource implements TableProvider, DataSourceRegister {
     }
 
     /**
-     * Returns the table. It is checked when it is read: a catalog must be able to load, describe and drop a table whose directory or
-     * schema has changed.
+     * Returns the table. It is checked when it is read: a catalog must be able to load, describe and drop a
+     * table whose directory or schema has changed.
      */
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {

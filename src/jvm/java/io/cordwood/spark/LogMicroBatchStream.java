@@ -15,8 +15,8 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
 import org.apache.spark.sql.types.StructType;
 
 /**
- * The source of a streaming query, in the driver. Methods are synchronized, because Spark can plan a micro-batch in another thread than
- * that of the query.
+ * The source of a streaming query, in the driver. Methods are synchronized, because Spark can plan a
+ * micro-batch in another thread than that of the query.
  */
 final class LogMicroBatchStream implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
     private final String query;

@@ -26,7 +26,8 @@ final class LogPartitionReader implements PartitionReader<ColumnarBatch> {
     /**
      * Reads the next batch.
      *
-     * @throws IOException if the core fails, with the message of its {@link CordwoodException}. The driver cannot deserialize a class of a
+     * @throws IOException if the core fails, with the message of its {@link CordwoodException}. The driver
+     * cannot deserialize a class of a
      *     jar that was added to a running session, and would report an unknown reason instead.
      */
     @Override

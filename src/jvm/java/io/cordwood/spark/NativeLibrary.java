@@ -7,8 +7,8 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 
 /**
- * Loads the native library. The JVM allows a library file in one class loader only, and sessions with their own jars have their own
- * class loaders, so each class loader extracts the library to a file of its own.
+ * Loads the native library. The JVM allows a library file in one class loader only, and sessions with their
+ * own jars have their own class loaders, so each class loader extracts the library to a file of its own.
  */
 final class NativeLibrary {
     /** A system property: a directory for the extracted file, where {@code java.io.tmpdir} is mounted with noexec. */
@@ -22,8 +22,8 @@ final class NativeLibrary {
     private NativeLibrary() { }
 
     /**
-     * Loads the library, unless it is loaded. It is not a static initializer, because a class whose initializer failed reports the
-     * reason only once.
+     * Loads the library, unless it is loaded. It is not a static initializer, because a class whose
+     * initializer failed reports the reason only once.
      */
     static synchronized void load() {
         if (isLoaded) {

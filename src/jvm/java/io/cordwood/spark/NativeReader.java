@@ -6,9 +6,10 @@ import org.apache.spark.sql.types.StructType;
 /**
  * The core's reader of one task, and the owner of its memory.
  *
- * <p>Vectors read that memory by address, and Spark can close a reader while another thread reads a row of the current batch. So the
- * memory of a batch is freed by the next call of {@link #next}, which ends the batch, or when the reader and its vectors are unreachable.
- * {@link #close} closes the files at once, and vectors throw from then on.
+ * <p>Vectors read that memory by address, and Spark can close a reader while another thread reads a row of
+ * the current batch. So the memory of a batch is freed by the next call of {@link #next}, which ends the
+ * batch, or when the reader and its vectors are unreachable. {@link #close} closes the files at once, and
+ * vectors throw from then on.
  */
 final class NativeReader implements AutoCloseable {
     private static final Cleaner CLEANER = Cleaner.create();

@@ -7,8 +7,8 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A column in native memory. {@link Layout} describes the memory. Strings and binaries are copied to the heap, so no value refers to the
- * memory after the batch.
+ * A column in native memory. {@link Layout} describes the memory. Strings and binaries are copied to the
+ * heap, so no value refers to the memory after the batch.
  */
 final class NativeVector extends BatchVector {
     private final long validity;

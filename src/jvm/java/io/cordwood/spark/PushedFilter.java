@@ -19,11 +19,12 @@ import org.apache.spark.sql.sources.StringStartsWith;
 /**
  * A filter on one column, as the core is asked for it. The core decides what it can do with it.
  *
- * <p>These are the filters of Spark's first interface: with the newer one, Spark 4.3 fails for a null condition inside an expression,
- * before the source is asked.
+ * <p>These are the filters of Spark's first interface: with the newer one, Spark 4.3 fails for a null
+ * condition inside an expression, before the source is asked.
  *
  * @param op one of {@code = <=> < <= > >= in startsWith isNotNull}
- * @param value a number, a text, or for {@code in} a list of them; timestamps are microseconds since the epoch; null for
+ * @param value a number, a text, or for {@code in} a list of them; timestamps are microseconds since the
+ * epoch; null for
  *     {@code isNotNull}
  */
 record PushedFilter(String column, String op, Object value) {

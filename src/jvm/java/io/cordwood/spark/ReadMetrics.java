@@ -15,8 +15,9 @@ public final class ReadMetrics {
     private ReadMetrics() { }
 
     /**
-     * Returns the metrics that Spark's UI can show: none if the jar was added to a running session. The UI creates them in threads that do
-     * not have the class loader of the session, and would log an error for each metric of each query.
+     * Returns the metrics that Spark's UI can show: none if the jar was added to a running session. The UI
+     * creates them in threads that do not have the class loader of the session, and would log an error for
+     * each metric of each query.
      */
     static CustomMetric[] ofScan() {
         ClassLoader loader = ReadMetrics.class.getClassLoader();

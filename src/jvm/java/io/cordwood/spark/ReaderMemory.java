@@ -6,14 +6,16 @@ import org.apache.spark.memory.MemoryMode;
 import org.apache.spark.memory.TaskMemoryManager;
 
 /**
- * Charges the native memory of a reader to the off-heap memory of its task, so that Spark spills other consumers when it is short.
+ * Charges the native memory of a reader to the off-heap memory of its task, so that Spark spills other
+ * consumers when it is short.
  *
- * <p>Spark has a budget for off-heap memory only with spark.memory.offHeap.enabled. Otherwise the memory is a part of
- * spark.executor.memoryOverhead, for which Spark keeps no account; to charge the heap instead would free none of it.
+ * <p>Spark has a budget for off-heap memory only with spark.memory.offHeap.enabled. Otherwise the memory is a
+ * part of spark.executor.memoryOverhead, for which Spark keeps no account; to charge the heap instead would
+ * free none of it.
  *
- * <p>The core allocates before this class can ask, and the options maxBatchRows and maxBatchBytes bound what it allocates. So a refusal is
- * not an error. If another consumer needs the memory, the charge is given up for the rest of the task: a reader has nothing to spill, and
- * a query that could go on must not fail.
+ * <p>The core allocates before this class can ask, and the options maxBatchRows and maxBatchBytes bound what
+ * it allocates. So a refusal is not an error. If another consumer needs the memory, the charge is given up
+ * for the rest of the task: a reader has nothing to spill, and a query that could go on must not fail.
  */
 final class ReaderMemory extends MemoryConsumer {
     private boolean isGivenUp;

@@ -18,9 +18,10 @@ final class TableOptions {
     /**
      * Returns the options among the properties that Spark passes.
      *
-     * <p>From {@code load()} all of them are options. From a catalog they are the properties of a table: its options have a prefix, and
-     * its owner, comment and TBLPROPERTIES are not options. A catalog adds a path to every table; it is the user's if there is a location,
-     * which is how {@code OPTIONS (path …)} and {@code LOCATION} are stored.
+     * <p>From {@code load()} all of them are options. From a catalog they are the properties of a table: its
+     * options have a prefix, and its owner, comment and TBLPROPERTIES are not options. A catalog adds a path
+     * to every table; it is the user's if there is a location, which is how {@code OPTIONS (path …)} and
+     * {@code LOCATION} are stored.
      */
     static TableOptions of(Map<String, String> properties) {
         TableOptions options = new TableOptions();

@@ -4,8 +4,8 @@ import java.io.DataOutputStream;
 import java.io.IOException;
 
 /**
- * Look-ups of one kind. An answer is two numbers, the second of which is never negative. Each class has its own loops, so that
- * each loop calls only one of Kafka's methods; a loop that is shared would be slower.
+ * Look-ups of one kind. An answer is two numbers, the second of which is never negative. Each class has its
+ * own loops, so that each loop calls only one of Kafka's methods; a loop that is shared would be slower.
  */
 interface LookUps extends AutoCloseable {
     /** {@code first * 31 + second}, summed over the answers of the targets [start, end), which do not wait for each other. */

@@ -7,8 +7,8 @@ import org.apache.kafka.common.record.internal.Record;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Records like those of a web shop, always the same: about 110 bytes of JSON with a short key, sometimes a header, few nulls.
- * One per millisecond, out of order by up to 20 ms.
+ * Records like those of a web shop, always the same: about 110 bytes of JSON with a short key, sometimes a
+ * header, few nulls. One per millisecond, out of order by up to 20 ms.
  */
 final class Orders {
     private static final long START = 1_700_000_000_000L;

@@ -7,7 +7,8 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 
 /**
- * Kafka's own classes, timed, a turn a line: a word and its arguments in, {@code NAME=NUMBER ...} out, or {@code error=...}.
+ * Kafka's own classes, timed, a turn a line: a word and its arguments in, {@code NAME=NUMBER ...} out, or
+ * {@code error=...}.
  *
  * <pre>
  * segment  DIR BATCHES COUNT INTERVAL KEEP     LogSegment.append into an empty segment
@@ -33,8 +34,9 @@ import java.io.PrintStream;
  * contents DIR                                 a hash of all of them; not timed
  * </pre>
  *
- * BATCHES is a file of v2 batches of one record, which are appended again and again, COUNT in all, with rising offsets. What was
- * written stays only where KEEP is true: closing a log in order syncs it, which takes long.
+ * BATCHES is a file of v2 batches of one record, which are appended again and again, COUNT in all, with
+ * rising offsets. What was written stays only where KEEP is true: closing a log in order syncs it, which
+ * takes long.
  */
 public final class Turns {
     private static final LookUpTurns LOOK_UPS = new LookUpTurns();

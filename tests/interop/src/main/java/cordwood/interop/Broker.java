@@ -87,7 +87,8 @@ final class Broker {
         try (Admin admin = admin()) {
             Uuid id = admin.createTopics(List.of(topic)).topicId(topic.name()).get(PATIENCE_SECONDS, TimeUnit.SECONDS);
             long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE_SECONDS);
-            // answered by the partition's leader, so its directory is there; the broker may learn of the topic after the controller
+            // answered by the partition's leader, so its directory is there; the broker may learn of the
+            // topic after the controller
             while (true) {
                 try {
                     admin.listOffsets(Map.of(new TopicPartition(topic.name(), 0), OffsetSpec.earliest())).all().get(PATIENCE_SECONDS, TimeUnit.SECONDS);
@@ -105,8 +106,8 @@ final class Broker {
     }
 
     /**
-     * All of partition 0, from its beginning to its end, each as in {@link Lines}. With `skip_refused`, a record that the consumer
-     * cannot read is listed, and passed.
+     * All of partition 0, from its beginning to its end, each as in {@link Lines}. With `skip_refused`, a
+     * record that the consumer cannot read is listed, and passed.
      */
     static void consume(JsonNode question, ObjectNode answer) {
         TopicPartition partition = new TopicPartition(question.get("topic").asText(), 0);

@@ -36,7 +36,8 @@ final class Indexing {
             AbstractIndex index = indexing.index;
             result.put("entries", index.entries()).put("max_entries", index.maxEntries()).put("is_full", index.isFull());
             result.put("length", Files.size(indexing.file));
-            // behind its entries an index that was cut keeps what was there: nobody reads it, and a trim takes it away
+            // behind its entries an index that was cut keeps what was there: nobody reads it, and a trim
+            // takes it away
             result.put("bytes", Partition.hex(Arrays.copyOf(Files.readAllBytes(indexing.file), index.sizeInBytes())));
         }
         indexing.index.close();

@@ -10,9 +10,9 @@ import java.security.MessageDigest;
 import java.util.HexFormat;
 
 /**
- * Records, one line each: offset, timestamp type (0 CreateTime, 1 LogAppendTime), timestamp, leader epoch, key, value, and for each
- * header its key and value; separated by spaces, bytes in hexadecimal, "-" for null, nothing for empty. The digest is over the lines,
- * each with its line feed.
+ * Records, one line each: offset, timestamp type (0 CreateTime, 1 LogAppendTime), timestamp, leader epoch,
+ * key, value, and for each header its key and value; separated by spaces, bytes in hexadecimal, "-" for null,
+ * nothing for empty. The digest is over the lines, each with its line feed.
  */
 final class Lines {
     private final MessageDigest digest = Partition.sha256();
