@@ -84,15 +84,12 @@ fn first_place(scan: &mut Scan) -> Result<Option<i64>> {
     Ok(None)
 }
 
-/// The end of a batch that is too large to be read and has no record above its last offset: its records are
-/// below the range, or the range has the batch anyway. A broker stores no compressed batch with such a
-/// record, and the clients that wrote them gave a batch fewer offsets than records.
+/// The end of a compressed batch that is too large to be read: its records are below the range, or the range has the
+/// batch anyway. A broker stores no compressed batch with a record above its last offset, but checks no other.
 fn end_of_refused(scan: &Scan, error: &Error) -> Option<i64> {
     let Error::BatchTooLarge { place, .. } = error else { return None };
     let batch = scan.current_batch().filter(|batch| batch.position == place.position)?;
     let header = &batch.header;
     let is_known = header.magic == 2 && place.offset == Some(header.base_offset);
-    let is_covered = header.attributes.is_compressed()
-        || header.count.is_some_and(|count| i64::from(count) <= header.offsets());
-    (is_known && is_covered).then_some(header.last_offset + 1)
+    (is_known && header.attributes.is_compressed()).then_some(header.last_offset + 1)
 }

@@ -122,6 +122,10 @@ pub(super) fn first_is_damaged(
     third: Option<&BatchHeader>,
 ) -> bool {
     if second.base_offset <= first.last_offset {
+        let identity = |header: &BatchHeader| (header.base_offset, header.size, header.crc);
+        if identity(first) == identity(second) {
+            return false;
+        }
         // both headers are well-formed, so no last offset is `i64::MAX` and the additions cannot overflow
         let span = |header: &BatchHeader| header.last_offset - header.base_offset + 1;
         let room_before_second = before.map(|before| second.base_offset - (before.last_offset + 1));

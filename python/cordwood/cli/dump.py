@@ -134,7 +134,8 @@ def dump(  # noqa: PLR0913, PLR0917  (a command's options)
         share_group_state_decoder=share_group_state_decoder,
     )
     ranges: dict[str, Any] = {"start_offset": start_offset, "end_offset": end_offset, **_times(since, until)}
-    written_format = format_of_suffix(target.path, output_format, _SUFFIXES) or "text"
+    known = SUFFIXES if output_format else _SUFFIXES
+    written_format = format_of_suffix(target.path, output_format, known) or "text"
     if written_format == "text":
         if any(bound is not None for bound in ranges.values()):
             raise UsageError("offsets and times select rows: use --format jsonl, csv, arrow or parquet")

@@ -31,11 +31,14 @@ pub(super) struct OffsetEntries {
     /// The largest distance between two entries, bytes.
     largest_distance: u64,
     wrong: WrongEntries,
+    /// Those of batches that repeat offsets.
+    repeated: WrongEntries,
 }
 
 impl OffsetEntries {
     pub(super) fn new(index: Arc<OffsetIndex>, partition: &Path, bytes: u64, has_grown: bool) -> Self {
-        let wrong = WrongEntries::new(Rule::IndexEntryWrong, partition, index.path(), index.entry_size());
+        let entries = |rule| WrongEntries::new(rule, partition, index.path(), index.entry_size());
+        let (wrong, repeated) = (entries(Rule::IndexEntryWrong), entries(Rule::IndexEntryRepeated));
         let end = index.entries();
         Self {
             index,
@@ -47,6 +50,7 @@ impl OffsetEntries {
             has_grown,
             largest_distance: 0,
             wrong,
+            repeated,
         }
     }
 
@@ -85,18 +89,31 @@ impl OffsetEntries {
     /// Passes over damage: entries that refer to it cannot be compared.
     pub(super) fn skip(&mut self, span: &DamagedSpan) -> Result<()> {
         self.pending = None;
-        self.skip_to(span.end_position)
-    }
-
-    /// Passes over the entries below a position, such as those that Kafka wrote for batches that repeat
-    /// offsets.
-    pub(super) fn skip_to(&mut self, end: u64) -> Result<()> {
         while let Some((entry, position)) = self.next_in_order()? {
-            if position >= end {
+            if position >= span.end_position {
                 break;
             }
             self.accept(entry, position);
         }
+        Ok(())
+    }
+
+    /// Compares the entries up to the end of a batch that repeats offsets. Kafka adds an entry for it, too, and
+    /// a look-up that uses the entry finds this batch instead of the first one.
+    pub(super) fn add_repeated(&mut self, batch: &Batch) -> Result<()> {
+        let pending = self.pending.take();
+        if let Some((entry, position)) = self.next_in_order()?
+            && position == batch.position
+            && entry_names(entry.offset, &batch.header, true) == Some(true)
+        {
+            let slot = self.accept(entry, position);
+            let expected = "the position of the first batch with the offset".to_owned();
+            let found =
+                format!("position {position}, offset {}, of a batch that repeats offsets", entry.offset);
+            self.repeated.add(slot, entry.offset, expected, found);
+        }
+        self.add(batch)?;
+        self.pending = self.pending.or(pending);
         Ok(())
     }
 
@@ -111,7 +128,9 @@ impl OffsetEntries {
             self.beyond_end(slot, entry, end_offset);
         }
         let distance = Some(self.largest_distance).filter(|distance| *distance > 0);
-        Ok((self.wrong.into_findings(), distance))
+        let mut findings = self.wrong.into_findings();
+        findings.extend(self.repeated.into_findings());
+        Ok((findings, distance))
     }
 
     fn accept(&mut self, entry: OffsetPosition, position: u64) -> u64 {

@@ -187,6 +187,9 @@ rules! {
     /// An entry of an offset index that does not agree with the log.
     IndexEntryWrong = "index_entry_wrong", Error, Remedy::Reindex,
         "after a clean stop: uses it, and reads may fail or skip records. After a crash: builds the index";
+    /// An entry of an offset index that names a batch which repeats offsets.
+    IndexEntryRepeated = "index_entry_repeated", Warning, Remedy::Reindex,
+        "uses it: a consumer that begins there gets the records that were appended again";
     /// An entry of a time index that does not agree with the log.
     TimeIndexEntryWrong = "time_index_entry_wrong", Error, Remedy::Reindex,
         "after a clean stop: uses it; searches by time and retention may be wrong. After a crash: builds the index";

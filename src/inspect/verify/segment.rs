@@ -3,6 +3,7 @@
 //! A segment is verified without its neighbours, so that segments can be verified at the same time, and need
 //! not be verified again. What has to be compared across segments is in its [`Summary`].
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
@@ -236,10 +237,7 @@ impl<'a> SegmentCheck<'a> {
                 format!("{} bytes of batches that repeat offsets up to it", repeated.end - repeated.start);
             let finding = Finding::new(Rule::RepeatedBatches, self.partition, &self.path, expected, found);
             self.push(finding.at(repeated.start, repeated.end));
-            if let Some(mut offsets) = self.offsets.take() {
-                let done = offsets.skip_to(repeated.end);
-                self.offsets = self.or_finding(done)?.map(|()| offsets);
-            }
+            self.repeated(repeated, walk)?;
         }
         let has_gap =
             self.summary.batches > 0 && !self.summary.is_damaged_at_end && header.base_offset > before;
@@ -248,6 +246,20 @@ impl<'a> SegmentCheck<'a> {
         let shows_compaction =
             batch.is_rewritten() || self.segment.has_gap_before(batch, self.summary.preceding());
         self.summary.add(batch, shows_compaction);
+        Ok(())
+    }
+
+    /// The index entries of batches that repeat offsets.
+    fn repeated(&mut self, mut repeated: Range<u64>, walk: &mut Walk) -> Result<()> {
+        while !repeated.is_empty()
+            && let Ok(&header) = walk.header_at(repeated.start)?
+            && let Some(mut offsets) = self.offsets.take()
+        {
+            let batch = Batch { position: repeated.start, header };
+            let done = offsets.add_repeated(&batch);
+            self.offsets = self.or_finding(done)?.map(|()| offsets);
+            repeated.start = batch.end();
+        }
         Ok(())
     }
 

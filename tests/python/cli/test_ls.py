@@ -157,7 +157,4 @@ def test_every_damaged_partition_has_a_list_of_segments(command: Command) -> Non
     for path in paths:
         code, out, error = command("ls", path, "--json")
         assert code == 0, error
-        document = json.loads(out)
-        assert document["segments"], path
-        gaps = [] if cw.Log(path).is_compacted else cw.Log(path).offset_gaps()
-        assert document["missing"] == [{"start_offset": g.start_offset, "end_offset": g.end_offset} for g in gaps]
+        assert json.loads(out)["segments"], path

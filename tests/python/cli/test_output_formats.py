@@ -59,6 +59,8 @@ def test_an_unknown_suffix_is_an_error_with_the_known_ones(tmp_path: Path, call:
 def test_the_option_and_raw_allow_any_suffix(tmp_path: Path) -> None:
     ok("cat", SMALL.path, "--format", "csv", "-o", tmp_path / "out.xyz")
     assert kind((tmp_path / "out.xyz").read_bytes()) == "csv"
+    ok("dump", SMALL.path, "--format", "jsonl", "-o", tmp_path / "rows.txt")
+    assert (tmp_path / "rows.txt").read_bytes().startswith(b"{")
     ok("cat", SMALL.path, "--raw", "-o", tmp_path / "out.bin")
     assert (tmp_path / "out.bin").exists()
     assert "has the suffix of csv" in failed(cordwood("cat", SMALL.path, "--raw", "-o", tmp_path / "out.csv"), 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 
 import corpus
 from batches import TRANSACTIONAL, Rec, batch, marker, name
@@ -58,6 +59,7 @@ def in_corpus(code: str, case: str, **fields: object) -> Case:
 
 
 LOST_OFFSETS = "from another replica"
+REPEATED = b"".join(batch(n, [Rec(b"%d" % n)]) for n in (*range(6), *range(3, 6)))
 CASES = [
     in_corpus("damaged_batch", "flip-record"),
     Case(
@@ -114,7 +116,7 @@ CASES = [
     ),
     Case(
         "repeated_batches",
-        generated(b"".join(batch(n, [Rec(b"%d" % n)]) for n in (*range(6), *range(3, 6)))),
+        generated(REPEATED),
         nothing,
         says="stop the broker cleanly, or copy the records",
         do=nothing,
@@ -182,6 +184,12 @@ CASES = [
     in_corpus("index_fragment", "index-short"),
     in_corpus("index_zero_tail", "index-zero-padded"),
     in_corpus("index_entry_wrong", "index-wrong-position"),
+    Case(
+        "index_entry_repeated",
+        generated(REPEATED),
+        # the second batch, and the second one with offset 4
+        write(f"PARTITION/{0:020}.index", struct.pack(">4i", 1, len(REPEATED) // 9, 4, 7 * len(REPEATED) // 9)),
+    ),
     in_corpus("time_index_entry_wrong", "timeindex-disorder"),
     Case(
         "time_index_incomplete",
