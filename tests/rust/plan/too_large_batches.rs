@@ -15,7 +15,7 @@ fn batch(base: i64, codec: Codec, size: usize, deltas: [i32; 3]) -> BatchV2 {
 
 /// Offsets 0 to 2 in a small batch, 3 to 5 in a large one, 6 to 8 in a small one, of which the filter asks
 /// for some; the first offset that is returned, `None` for an error.
-fn first_of(large: BatchV2, operator: &str, value: i64) -> Option<i64> {
+fn first_of(large: &BatchV2, operator: &str, value: i64) -> Option<i64> {
     let folder = folder();
     let small = |base| batch(base, Codec::None, 10, [0, 1, 2]).build();
     let dir = PartitionBuilder::new(Indexing::every(4096))
@@ -35,14 +35,14 @@ fn first_of(large: BatchV2, operator: &str, value: i64) -> Option<i64> {
 
 #[test]
 fn a_compressed_batch_below_the_offset_of_a_filter_may_be_too_large() {
-    let large = || batch(3, Codec::Zstd, 20_000, [0, 1, 2]);
+    let large = batch(3, Codec::Zstd, 20_000, [0, 1, 2]);
     for (operator, value, first) in
         [(">=", 6, Some(6)), (">", 5, Some(6)), ("=", 7, Some(7)), (">=", 8, Some(8)), ("<", 3, Some(0))]
     {
-        assert_eq!(first_of(large(), operator, value), first, "{operator} {value}");
+        assert_eq!(first_of(&large, operator, value), first, "{operator} {value}");
     }
     for (operator, value) in [(">=", 5), (">", 4), ("=", 3), ("<", 4)] {
-        assert_eq!(first_of(large(), operator, value), None, "{operator} {value}");
+        assert_eq!(first_of(&large, operator, value), None, "{operator} {value}");
     }
 }
 
@@ -50,7 +50,7 @@ fn a_compressed_batch_below_the_offset_of_a_filter_may_be_too_large() {
 #[test]
 fn a_too_large_batch_that_is_not_compressed_may_have_records_above_its_last_offset() {
     let one_offset = batch(3, Codec::None, 20_000, [0, 1, 2]).last_offset_delta(0);
-    assert_eq!(first_of(one_offset, ">=", 6), None);
+    assert_eq!(first_of(&one_offset, ">=", 6), None);
     let above = batch(3, Codec::None, 20_000, [0, 1, 9]).last_offset_delta(2);
-    assert_eq!(first_of(above, ">=", 6), None);
+    assert_eq!(first_of(&above, ">=", 6), None);
 }
