@@ -34,7 +34,8 @@ export PYO3_PYTHON := $(abspath $(BIN))/python
 # when they run in parallel. There is one process more than cores, because the one with Spark often waits.
 LATER := interop or long or java
 PYTEST := $(BIN)/python -m pytest
-IN_PARALLEL := --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadscope --no-loadscope-reorder
+BY_GROUP := --dist loadscope --no-loadscope-reorder
+IN_PARALLEL := --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 $(BY_GROUP)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -11,7 +11,7 @@ java: prerequisites release ## the tests of the Spark data source in Java, with 
 	@if command -v mvn > /dev/null && command -v javac > /dev/null; then $(MAKE) --no-print-directory java-tests; fi
 
 java-tests: $(JAR) $(OLDEST_JAVA_SPARK)/.installed
-	CORDWOOD_SPARKS=$(abspath $(OLDEST_JAVA_SPARK)) $(PYTEST) --durations 20 -m "java and not many"
+	CORDWOOD_SPARKS=$(abspath $(OLDEST_JAVA_SPARK)) $(PYTEST) --numprocesses 2 $(BY_GROUP) --durations 20 -m "java and not many"
 
 # `make python` uses the pinned version; this is the oldest that pyproject.toml allows. Its directory is first
 # on the path.

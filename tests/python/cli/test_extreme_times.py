@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 import cordwood as cw
 
+pytestmark = pytest.mark.long
+
 LEAST, MOST = -(2**63), 2**63 - 1
 DAY = 86_400_000
 PERIODS = {"minute": 60_000, "hour": 3_600_000, "day": DAY}

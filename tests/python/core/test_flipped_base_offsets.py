@@ -53,6 +53,7 @@ def build(directory: Path, layout: list[tuple[int, int]], *, indexed: bool, late
     return positions
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("later", [False, True], ids=["last segment", "before a segment"])
 @pytest.mark.parametrize("indexed", [False, True], ids=["no index", "index"])
 @pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS.keys())

@@ -149,6 +149,7 @@ def test_other_batches_below_the_end_are_damage(tmp_path: Path, log: dict[int, b
         list(cw.Log(partition).records())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bit", range(7))
 def test_no_flipped_bit_of_an_offset_makes_batches_repeated(tmp_path: Path, bit: int) -> None:
     """A batch whose base offset rises lets those after it seem to repeat offsets up to it."""
@@ -165,6 +166,7 @@ def test_no_flipped_bit_of_an_offset_makes_batches_repeated(tmp_path: Path, bit:
         assert offsets == [offset for offset in range(150) if offset != flipped]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bit", range(8))
 def test_no_flipped_bit_of_a_last_offset_makes_batches_repeated(tmp_path: Path, bit: int) -> None:
     """Also for a reader that reads headers only, such as a look-up."""
@@ -190,6 +192,7 @@ def test_two_flipped_offsets_do_not_hide_the_batches_after_them(tmp_path: Path) 
         list(cw.Log(written(tmp_path / "orders-0", {0: bytes(raw)})).records())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bit", range(7))
 def test_no_flipped_offset_of_an_old_format_hides_entries(tmp_path: Path, bit: int) -> None:
     """No checksum covers the offset of an entry of v0 or v1, which is the last one of its wrapper."""
