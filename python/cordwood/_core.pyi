@@ -39,6 +39,7 @@ from cordwood._stubs.directory import classify as classify
 from cordwood._stubs.dump import Dump as Dump
 from cordwood._stubs.dump import DumpRows as DumpRows
 from cordwood._stubs.dump import dump as dump
+from cordwood._stubs.follow import _is_being_truncated as _is_being_truncated
 from cordwood._stubs.follow import _LogPosition as _LogPosition
 from cordwood._stubs.follow import _watch_directories as _watch_directories
 from cordwood._stubs.index import AbortedTransaction as AbortedTransaction
@@ -216,6 +217,7 @@ __all__ = [
     "_decode_batches",
     "_directory_fates",
     "_has_segments",
+    "_is_being_truncated",
     "_is_in_data_directory",
     "_is_segment_file",
     "_is_topic",

@@ -1,15 +1,18 @@
 """A log that is read as it grows, for `Log.follow` and `cordwood cat --follow`."""
 
+import time
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from cordwood._core import Log, _LogPosition
+from cordwood._core import Log, _is_being_truncated, _LogPosition
 from cordwood.errors import ConfigError, LogChangedError, OffsetOutOfRangeError
 
 __all__ = ["FollowedLog", "durable_offset"]
 
 _MAX_ATTEMPTS = 10
 """To look at a log that changes while it is looked at."""
+_TRUNCATION_S = 1.0
+"""The longest wait for the end of a truncation. One that a crash has interrupted ends when a writer opens the log."""
 
 
 def durable_offset(log: Log) -> int:
@@ -64,7 +67,7 @@ class FollowedLog:
 
     def _changed_to(self, log: Log) -> bool:
         """Continue with the log as it is now; see `refresh`."""
-        self.log, end, difference = self._state(log)
+        self.log, end, difference = self._state(_after_truncation(log))
         if self.next_offset is None:
             return True
         if end < self.next_offset:
@@ -140,6 +143,16 @@ class FollowedLog:
             "log_start_offset": log.log_start_offset,
             "log_end_offset": log.log_end_offset,
         }
+
+
+def _after_truncation(log: Log) -> Log:
+    """Return the log after a truncation that is in progress, which removes the newest segments one by one."""
+    deadline = time.monotonic() + _TRUNCATION_S
+    while _is_being_truncated(log) and time.monotonic() < deadline:
+        time.sleep(0.002)
+        with suppress(LogChangedError):
+            log = log.refresh()
+    return log
 
 
 def _records(start: int, end: int) -> str:

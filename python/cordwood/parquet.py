@@ -1,5 +1,6 @@
 """Parquet files of scans. They need the extra `arrow`."""
 
+import errno
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,6 +25,8 @@ def write(scan: "Scan", path: str | os.PathLike[str]) -> None:
     from cordwood import classify  # noqa: PLC0415  (it imports this package)
 
     target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "the folder of the new file does not exist", str(target.parent))
     if classify(target.parent).kind == "partition":
         raise ConfigError(
             f"path: expected a file outside of partition directories, found {target}",

@@ -166,6 +166,14 @@ impl Log {
         self.segments().first().map_or(0, |segment| segment.truncations())
     }
 
+    /// Whether a writer was truncating the log when it was opened, or a crash has interrupted that: its end
+    /// may still fall.
+    #[cfg(feature = "binding")]
+    #[doc(hidden)]
+    pub fn is_being_truncated(&self) -> bool {
+        crate::state::truncation_count::is_in_progress(self.truncations())
+    }
+
     /// The absolute path by which the directory was opened.
     pub fn path(&self) -> &Path {
         self.inner.open_files.directory.path()

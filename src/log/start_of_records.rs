@@ -84,8 +84,9 @@ fn first_place(scan: &mut Scan) -> Result<Option<i64>> {
     Ok(None)
 }
 
-/// The end of a compressed batch that is too large to be read: its records are below the range, or the range has the
-/// batch anyway. A broker stores no compressed batch with a record above its last offset, but checks no other.
+/// The end of a compressed batch that is too large to be read: its records are below the range, or the range
+/// has the batch anyway. A broker stores no compressed batch with a record above its last offset, but checks
+/// no other.
 fn end_of_refused(scan: &Scan, error: &Error) -> Option<i64> {
     let Error::BatchTooLarge { place, .. } = error else { return None };
     let batch = scan.current_batch().filter(|batch| batch.position == place.position)?;

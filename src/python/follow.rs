@@ -20,6 +20,12 @@ pub(super) fn watch_directories(paths: Vec<PathBuf>) -> PyResult<(RawFd, Vec<i32
     Ok((descriptor.into_raw_fd(), numbers))
 }
 
+#[doc = stub_doc!(_is_being_truncated)]
+#[pyfunction(name = "_is_being_truncated")]
+pub(super) fn is_being_truncated(py: Python<'_>, log: &Bound<'_, PyLog>) -> PyResult<bool> {
+    log.get().read(py, |log| Ok(log.is_being_truncated()))
+}
+
 #[doc = stub_doc!(_LogPosition)]
 #[pyclass(frozen, module = "cordwood._core", name = "_LogPosition")]
 pub(super) struct PyLogPosition {

@@ -99,7 +99,7 @@ mod core_module {
     #[pymodule_export]
     use super::flush_mode::PyFlushMode;
     #[pymodule_export]
-    use super::follow::{PyLogPosition, watch_directories};
+    use super::follow::{PyLogPosition, is_being_truncated, watch_directories};
     #[pymodule_export]
     use super::index::{PyOffsetIndex, PyTimeIndex, PyTransactionIndex};
     #[pymodule_export]

@@ -30,6 +30,11 @@ pub(crate) fn increment(directory: &Directory) -> Result<()> {
     file.write_all_at(&[0], end)
 }
 
+/// Whether a truncation has begun and not yet ended.
+pub(crate) fn is_in_progress(count: u64) -> bool {
+    count % 2 == 1
+}
+
 /// Makes the count even and durable once recovery has completed an interrupted truncation; creates the file
 /// if it is missing.
 pub(crate) fn complete(directory: &Directory) -> Result<()> {
@@ -37,7 +42,7 @@ pub(crate) fn complete(directory: &Directory) -> Result<()> {
         // an empty file is durable once its name is
         return directory.create(TRUNCATIONS).map(drop);
     };
-    if file.size % 2 == 1 {
+    if is_in_progress(file.size) {
         increment(directory)?;
     }
     // synced, so that the count cannot fall after a crash

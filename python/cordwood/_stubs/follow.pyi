@@ -13,6 +13,9 @@ def _watch_directories(paths: Sequence[FilePath]) -> tuple[int, list[int]]:
     of watched directories is reached.
     """
 
+def _is_being_truncated(log: Log) -> bool:
+    """Return whether a writer was truncating the log when it was opened, or a crash interrupted that."""
+
 @final
 class _LogPosition:
     """An offset of a log, with the topic's id and the leader epoch and checksum of the batch before it."""

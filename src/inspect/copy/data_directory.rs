@@ -86,7 +86,8 @@ pub fn copy_data_directory(
     for name in [CLEANED_OFFSETS, HIGH_WATERMARKS] {
         copy_lines(&source, &to, name, &done)?;
     }
-    if is_new && has_only(&to, &partitions)? {
+    // without that file, no broker starts on the copy
+    if is_new && has_only(&to, &partitions)? && to.identity_of(META_PROPERTIES)?.is_some() {
         to.replace(CLEAN_SHUTDOWN, CLEAN_SHUTDOWN_TEXT.as_bytes())?;
     }
     for (_, report) in &done {
@@ -115,8 +116,9 @@ fn partitions(
     Ok(found)
 }
 
-/// Makes the destination a data directory. Returns whether it is new, and the lock that the writers of a data
-/// directory share. A journal in it says that the copy of this source has begun it, and not yet completed it.
+/// Makes the destination a data directory, if the source is one. Returns whether it is new, and the lock that
+/// the writers of a data directory share. A journal in it says that the copy of this source has begun it, and
+/// not yet completed it.
 fn begin(
     source: &Directory,
     to: &Directory,
@@ -141,7 +143,8 @@ fn begin(
     // fails if a broker is running
     let lock = Lock::shared(to, DATA_DIRECTORY_LOCK)?;
     let _writers = Lock::wait_exclusive(to, PartitionLocks::NAME, DataDirectory::TURNS)?;
-    if to.identity_of(RECOVERY_POINTS)?.is_none() {
+    // a folder of a writer of this library stays one
+    if to.identity_of(RECOVERY_POINTS)?.is_none() && is_data_directory(source, "")? {
         to.replace(RECOVERY_POINTS, OffsetCheckpoint::default().to_text().as_bytes())?;
     }
     if to.identity_of(META_PROPERTIES)?.is_none()

@@ -98,8 +98,8 @@ impl OffsetEntries {
         Ok(())
     }
 
-    /// Compares the entries up to the end of a batch that repeats offsets. Kafka adds an entry for it, too, and
-    /// a look-up that uses the entry finds this batch instead of the first one.
+    /// Compares the entries up to the end of a batch that repeats offsets. Kafka adds an entry for it, too,
+    /// and a look-up that uses the entry finds this batch instead of the first one.
     pub(super) fn add_repeated(&mut self, batch: &Batch) -> Result<()> {
         let pending = self.pending.take();
         if let Some((entry, position)) = self.next_in_order()?

@@ -46,7 +46,8 @@ fn a_compressed_batch_below_the_offset_of_a_filter_may_be_too_large() {
     }
 }
 
-/// A broker stores them as clients wrote them: with one offset for three records, or with a record above the last offset.
+/// A broker stores them as clients wrote them: with one offset for three records, or with a record above the
+/// last offset.
 #[test]
 fn a_too_large_batch_that_is_not_compressed_may_have_records_above_its_last_offset() {
     let one_offset = batch(3, Codec::None, 20_000, [0, 1, 2]).last_offset_delta(0);
