@@ -48,7 +48,7 @@ pub use column::Column;
 pub(crate) use column::Origin;
 use continuity::Continuity;
 pub use continuity::OffsetGap;
-pub(crate) use deleted_files::runs_of_offsets;
+pub(crate) use deleted_files::LiveOffsets;
 use largest_times::LargestTimes;
 use live_segments::LiveSegments;
 use log_start::ClaimedStart;

@@ -97,7 +97,7 @@ class RepairPlan:
     def kept_files(self) -> list[str]:
         """The `.deleted` files that stay: the records of their segments may be nowhere else. A broker deletes them.
 
-        Without the suffix, they are a segment again.
+        `verify` names the offsets of each, and how its records can be read.
         """
     @property
     def foreign_files(self) -> list[str]:

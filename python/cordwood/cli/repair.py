@@ -119,8 +119,8 @@ def _document(plan: RepairPlan) -> dict[str, object]:
 def _say(plan: RepairPlan) -> None:
     for file in plan.kept_files:
         print_text(
-            f"{file}: stays, because its records may be nowhere else: without .deleted it is a file of a segment "
-            "again; a broker deletes it"
+            f"{file}: stays, because its records may be nowhere else; a broker deletes it; cordwood verify names its "
+            "offsets, and how they can be read"
         )
     for file in plan.foreign_files:
         print_text(f"{file}: not a file of the log; a broker does not load the partition before you move it away")

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, FileBytes};
 use crate::index::due_entries::EntryRule;
+use crate::log::LiveOffsets;
 use crate::segment::{LogFile, PartBuilder, is_relative};
 
 /// What the batches of a segment say, after the repair.
@@ -15,6 +16,8 @@ pub(super) struct Derived {
     pub(super) batches: u64,
     /// The offset after the last batch; `None` if there is none.
     pub(super) end_offset: Option<i64>,
+    /// The offsets of the batches.
+    pub(super) offsets: LiveOffsets,
     /// The leader epochs, as the batches follow each other.
     pub(super) epochs: Vec<EpochRun>,
     /// The offset of the first batch.
@@ -130,6 +133,7 @@ fn name_of(names: &IndexNames, kind: FileKind) -> Option<&String> {
 impl Derived {
     fn add(&mut self, first_offset: i64, last_offset: i64, epoch: i32, durable: Option<i64>) {
         self.batches += 1;
+        self.offsets.add(first_offset..last_offset + 1);
         self.first_offset.get_or_insert(first_offset);
         let end = self.end_offset.replace(last_offset + 1);
         if let (Some(end), Some(durable)) = (end, durable)

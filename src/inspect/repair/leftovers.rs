@@ -27,25 +27,37 @@ pub(super) struct Leftovers {
     pub(super) foreign: Vec<String>,
 }
 
+/// The start of records below the first segment, as files say.
+pub(super) struct MissingStart {
+    /// Of records that the log has lost.
+    pub(super) lost: Option<i64>,
+    /// Of records that a broker was deleting when it stopped: they are in `.deleted` files.
+    pub(super) unfinished: Option<i64>,
+}
+
 impl Leftovers {
-    /// Keeps the `.deleted` files of segments with records that no intact live batch has. Those below the
-    /// start of the log are removed, as a writer does, also if files say that the log has lost its start:
-    /// `lost_start`.
-    pub(super) fn keep_only_copies(&mut self, log: &Log, lost_start: Option<i64>) -> Result<()> {
+    /// Keeps the `.deleted` files of segments with records that no undamaged batch has after the repair, also
+    /// those that a broker was deleting, as a writer's recovery does. `copies`: compares with what the repair
+    /// leaves. Those of a lost start are removed: the policy continues without these records, and afterwards
+    /// no file says that the log had them.
+    pub(super) fn keep_only_copies(
+        &mut self,
+        log: &Log,
+        mut copies: OnlyCopies<'_>,
+        missing_start: &MissingStart,
+    ) -> Result<()> {
         let deleted = log.deleted_files()?;
         if deleted.is_empty() {
             return Ok(());
         }
-        let split = |start, deleted| {
-            let copies = OnlyCopies { log, needed: start..i64::MAX, is_verified: true };
-            copies.split(deleted)
-        };
-        let start = log.log_start_offset();
-        let (kept, others) = split(start, deleted)?;
-        let (lost, _) = split(lost_start.unwrap_or(start), others)?;
-        for (name, reason) in &mut self.removed {
-            if lost.iter().any(|file| file.name == *name) {
-                *reason = "its segment was deleted, and no other has its records";
+        let start = missing_start.unfinished.unwrap_or(log.log_start_offset());
+        let (kept, others) = copies.split(deleted, &(start..i64::MAX))?;
+        if let Some(lost_start) = missing_start.lost {
+            let (lost, _) = copies.split(others, &(lost_start..i64::MAX))?;
+            for (name, reason) in &mut self.removed {
+                if lost.iter().any(|file| file.name == *name) {
+                    *reason = "its segment was deleted, and no other has its records";
+                }
             }
         }
         self.kept = kept.into_iter().map(|file| file.name).collect();

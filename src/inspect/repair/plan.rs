@@ -8,11 +8,11 @@ use super::contents::Contents;
 use super::decide::{Taken, Target, decide};
 use super::derived::{Derived, IndexNames, NewSegment};
 use super::epochs;
-use super::leftovers::{self, Leftovers};
+use super::leftovers::{self, Leftovers, MissingStart};
 use super::producer_files::{self, KeptSegment, ProducerFiles, Stale};
 use super::repair_plan::{LostRange, RepairAction, RepairActionKind, RepairPlan, RepairPolicy};
 use super::survey::{Survey, survey};
-use crate::error::{Malformed, Result};
+use crate::error::{Error, Malformed, Result};
 use crate::fs::names::{FileKind, segment_file, segment_files_of};
 use crate::fs::{Directory, SegmentFile};
 use crate::index::due_entries::EntryRule;
@@ -26,7 +26,9 @@ use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::state::offset_checkpoint::{LOG_START_OFFSETS, RECOVERY_POINTS};
 use crate::types::Io;
-use crate::writer::{Quarantined, refuse_missing_start, refuse_remote_start, unfinished_deletion};
+use crate::writer::{
+    OnlyCopies, Quarantined, refuse_missing_start, refuse_remote_start, unfinished_deletion,
+};
 
 /// A plan: the public report, and the inputs of `apply`.
 #[derive(Debug)]
@@ -87,11 +89,10 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
     let segments: Vec<_> = log.segments().iter().cloned().collect();
     refuse_remote_start(directory, &segments, data_directory.as_ref())?;
     let lost_start = refuse_missing_start(&log, checkpoint, data_directory.as_ref());
-    let lost = match lost_start.as_ref() {
-        Err(error) => error.offset(),
-        Ok(()) => unfinished_deletion(&log, data_directory.as_ref())?,
+    let missing_start = MissingStart {
+        lost: lost_start.as_ref().err().and_then(Error::offset),
+        unfinished: unfinished_deletion(&log, data_directory.as_ref())?,
     };
-    leftovers.keep_only_copies(&log, lost)?;
     if options.policy == RepairPolicy::TornTail {
         if let Some(missing) = missing {
             return Err(missing.advising("the policies salvage and kafka continue without it", directory));
@@ -110,6 +111,7 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
         quarantined: Vec::new(),
         durable: durable.filter(|_| options.policy.lowers_durable_offset()),
         log_start_offset: log.log_start_offset(),
+        missing_start,
         rule,
     };
     if let Some(MissingSegment { expected, found }) = missing {
@@ -126,6 +128,7 @@ struct Builder<'a> {
     quarantined: Vec<Quarantined>,
     durable: Option<i64>,
     log_start_offset: i64,
+    missing_start: MissingStart,
     rule: EntryRule,
 }
 
@@ -134,7 +137,7 @@ impl Builder<'_> {
         mut self,
         log: &Log,
         targets: Vec<Target>,
-        leftovers: Leftovers,
+        mut leftovers: Leftovers,
         checkpoint: Option<Checkpoint>,
         data_directory: Option<DataDirectory>,
     ) -> Result<Plan> {
@@ -146,17 +149,16 @@ impl Builder<'_> {
         let kept: Vec<_> = targets.into_iter().filter(|target| !target.is_removed).collect();
         let segments: Vec<_> = kept.iter().map(|target| target.survey.base_offset()).collect();
         let kept_bytes = kept.iter().map(|target| target.contents.size()).sum();
-        let (mended, all_derived, kept_segments) = self.add_all_stale(kept, &segments, &leftovers)?;
+        let (mended, mut all_derived, kept_segments) = self.add_all_stale(kept, &segments, &leftovers)?;
         let data_end = all_derived.iter().rev().find_map(|derived| derived.end_offset);
         let last_base = segments.last().copied().unwrap_or(0);
         let end_offset = data_end.unwrap_or(last_base).max(last_base);
         let (producer_files, stale) =
             ProducerFiles::plan(directory, log, &leftovers, kept_segments, first_change, end_offset)?;
         self.add_producer_files(stale, before_changes)?;
-        for (name, reason) in &leftovers.removed {
-            self.remove_file(name, reason)?;
-        }
-        let first = segments.first().copied().unwrap_or(0);
+        self.remove_leftovers(&mut leftovers, log, &segments, &mut all_derived)?;
+        // from the epochs of records that a broker was deleting, recovery knows that these are needed
+        let first = self.missing_start.unfinished.or(segments.first().copied()).unwrap_or(0);
         let epochs = self.add_epochs(&all_derived, first..end_offset)?;
         let durable = self.lowered_durable_offset(&all_derived, end_offset);
         self.add_checkpoints(data_directory.as_ref(), end_offset)?;
@@ -202,7 +204,8 @@ impl Builder<'_> {
         for (number, target) in kept.into_iter().enumerate() {
             let base_offset = target.survey.base_offset();
             let names = leftovers.present_names(self.directory, base_offset)?;
-            let derived = self.derive(&target, &names, number + 1 == segments.len())?;
+            let mut derived = self.derive(&target, &names, number + 1 == segments.len())?;
+            derived.offsets.is_whole = target.taken.is_empty();
             self.add_stale(base_offset, &names, &derived)?;
             let is_changed = target.is_changed();
             kept_segments.push(KeptSegment {
@@ -278,6 +281,20 @@ impl Builder<'_> {
             quarantine,
         });
         Ok(())
+    }
+
+    /// Files that do not belong to the log. `segments`: those that are kept, with what is derived from each.
+    fn remove_leftovers(
+        &mut self,
+        leftovers: &mut Leftovers,
+        log: &Log,
+        segments: &[i64],
+        all_derived: &mut [Derived],
+    ) -> Result<()> {
+        let live = all_derived.iter_mut().map(|derived| std::mem::take(&mut derived.offsets));
+        let copies = OnlyCopies::after_repair(log, segments.iter().copied().zip(live));
+        leftovers.keep_only_copies(log, copies, &self.missing_start)?;
+        leftovers.removed.iter().try_for_each(|(name, reason)| self.remove_file(name, reason))
     }
 
     /// Files of an interrupted compaction or split.

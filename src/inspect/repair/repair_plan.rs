@@ -72,7 +72,7 @@ pub struct RepairPlan {
     /// The log end offset after the repair.
     pub log_end_offset: i64,
     /// The `.deleted` files that stay, because the records of their segments may be nowhere else. A broker
-    /// deletes them. Without the suffix, they are a segment again.
+    /// deletes them. `verify` names the offsets of each, and how its records can be read.
     #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub kept_files: Vec<PathBuf>,
     /// Files of others, which are left: they end in `.log` or another suffix of Kafka's, but their names

@@ -1,5 +1,6 @@
 //! The names and types of the files of a partition directory.
 
+use super::deleted_files;
 use super::finding::Finding;
 use super::rule::{Rule, Severity};
 use crate::error::{Error, Result};
@@ -15,8 +16,7 @@ use crate::state::positions::{self, CommittedOffset, POSITIONS};
 use crate::state::producer_ids::PRODUCERS;
 use crate::state::truncation_count::TRUNCATIONS;
 use crate::state::{COPY_JOURNAL, SPARK_SINK};
-use crate::types::offsets_in_words;
-use crate::writer::{KEPT_PRODUCERS, OnlyCopies, QUARANTINE, SPARE};
+use crate::writer::{KEPT_PRODUCERS, QUARANTINE, SPARE};
 
 /// The files of a partition that are no segment's.
 const KNOWN: [&str; 12] = [
@@ -49,7 +49,7 @@ pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Find
                 .is_some_and(|other| other.base_offset == base_offset && other.kind == FileKind::Log)
         })
     };
-    let only_copies = log.map(only_copies).transpose()?.unwrap_or_default();
+    let only_copies = log.map(deleted_files::only_copies).transpose()?.unwrap_or_default();
     let mut findings = Vec::new();
     let copy = unfinished_copy(directory)?;
     let is_copy = copy.is_some();
@@ -85,32 +85,6 @@ pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Find
         }
     }
     Ok(findings)
-}
-
-/// The `.log` files that are marked as deleted and have records that no live segment has, each with that in
-/// words.
-fn only_copies(log: &Log) -> Result<Vec<(String, String)>> {
-    let deleted = log.deleted_files()?;
-    if deleted.is_empty() {
-        return Ok(Vec::new());
-    }
-    let copies = OnlyCopies { log, needed: log.log_start_offset()..i64::MAX, is_verified: false };
-    let (kept, _) = copies.split(deleted)?;
-    let mut found = Vec::new();
-    for file in kept.into_iter().filter(|file| file.parsed.kind == FileKind::Log) {
-        let offsets = log.offsets_of_file(&file, false)?;
-        let evidence = match offsets {
-            Some(offsets) => {
-                let offsets = offsets_in_words(offsets.start, Some(offsets.end));
-                format!(
-                    "it has {offsets}, not all of which are in a segment: without .deleted it is a segment again"
-                )
-            }
-            None => "it has damage, and may have records that are in no segment".to_owned(),
-        };
-        found.push((file.name, evidence));
-    }
-    Ok(found)
 }
 
 /// The finding about the directory of a copy, of a partition or of a data directory, that is not complete.

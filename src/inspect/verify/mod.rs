@@ -25,6 +25,7 @@
 mod broker_files;
 mod checkpoints;
 mod continuity;
+mod deleted_files;
 mod directories;
 mod epochs;
 mod files;

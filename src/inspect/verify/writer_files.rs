@@ -1,5 +1,6 @@
 //! `partition.metadata`, and the files of a [`LogWriter`](crate::writer::LogWriter).
 
+use super::deleted_files;
 use super::finding::Finding;
 use super::rule::{Remedy, Rule, Severity};
 use crate::error::{Error, Result};
@@ -199,9 +200,9 @@ fn in_deletion(log: &Log, start: i64) -> Finding {
 fn beside_deleted(mut finding: Finding, log: &Log) -> Result<Finding> {
     for file in log.deleted_files()?.iter().filter(|file| file.parsed.kind == FileKind::Log) {
         if let Some(offsets) = log.offsets_of_file(file, true)?.filter(|offsets| !offsets.is_empty()) {
+            let advice = deleted_files::advice(log, file, Some(&offsets))?;
             let offsets = offsets_in_words(offsets.start, Some(offsets.end));
-            finding = finding
-                .because(format!("{} has {offsets}: without .deleted it is a segment again", file.name));
+            finding = finding.because(format!("{} has {offsets}: {advice}", file.name));
         }
     }
     Ok(finding)

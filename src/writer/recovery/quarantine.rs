@@ -1,11 +1,13 @@
 //! `quarantine/`: the bytes that recovery and repair take out of the log, and the files that a rebuild
 //! replaces, unchanged, in the partition directory.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::error::Result;
-use crate::fs::{Directory, SystemFile, are_zero};
+use crate::fs::names::{FileKind, SegmentFileName, Stage};
+use crate::fs::{Directory, FileType, SystemFile, are_zero};
 use crate::record::crc;
 
 /// The name of the folder. Kafka ignores it.
@@ -117,6 +119,20 @@ impl Quarantined {
         folder.rename(&staged, name)?;
         folder.sync()
     }
+}
+
+/// The base offsets of the segments of whose `.log` there are bytes in `quarantine/`.
+pub(super) fn segments_with_cuts(directory: &Directory) -> Result<BTreeSet<i64>> {
+    let is_there = directory.entries()?.contains(&(QUARANTINE.to_owned(), FileType::Directory));
+    let Some(folder) = is_there.then(|| directory.existing_folder(QUARANTINE)).transpose()?.flatten() else {
+        return Ok(BTreeSet::new());
+    };
+    // <file>.<position>.<checksum>
+    let base_of = |(name, _): &(String, FileType)| {
+        let file = SegmentFileName::parse(name.rsplitn(3, '.').last()?)?;
+        (file.kind == FileKind::Log && file.stage == Stage::Live).then_some(file.base_offset)
+    };
+    Ok(folder.entries()?.iter().filter_map(base_of).collect())
 }
 
 /// What the checksum of a chunk includes of so many zeros before it.

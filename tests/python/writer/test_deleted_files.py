@@ -5,15 +5,22 @@ Kafka's loader deletes all of them. A writer deletes those whose records are in 
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Literal
 
 import commands
 import pytest
+from batches import Rec, batch, write_partition
+from batches import name as file_name
 
 import cordwood as cw
 
+Policy = Literal["torn_tail", "kafka", "salvage"]
+POLICIES: tuple[Policy, ...] = ("torn_tail", "kafka", "salvage")
+RENAME = "without .deleted it is a segment again"
+COPY = "to read its records, copy it to a directory of its own, without .deleted"
 SUFFIXES = ("log", "index", "timeindex")
 
 
@@ -39,6 +46,32 @@ def mark(path: Path, base: int, *, copy: bool) -> set[str]:
         target = file.with_name(f"{file.name}.deleted")
         shutil.copy(file, target) if copy else file.rename(target)
     return {f"{base:020}.{suffix}.deleted" for suffix in SUFFIXES}
+
+
+def flip(file: Path, position: int, mask: int = 0xFF) -> None:
+    content = bytearray(file.read_bytes())
+    content[position] ^= mask
+    file.write_bytes(content)
+
+
+def evidence(path: Path) -> dict[str, list[str]]:
+    """Return what `verify` says about each file that is marked as deleted."""
+    findings = [finding for finding in cw.verify(path).findings if finding.code == "deleted_file"]
+    return {Path(finding.file).name: finding.evidence for finding in findings if finding.evidence}
+
+
+def repaired_twice(path: Path, policy: Policy) -> set[str]:
+    """Repair a log. Return the `.deleted` files that stay, which a second repair and a writer leave, too."""
+    planned = cw.repair(path, policy=policy, dry_run=True)
+    plan = cw.repair(path, policy=policy, dry_run=False)
+    assert (planned.actions, planned.kept_files) == (plan.actions, plan.kept_files)
+    kept = files(path)
+    assert named(plan.kept_files) == kept
+    again = cw.repair(path, policy=policy, dry_run=False)
+    assert (again.is_clean, named(again.kept_files), files(path)) == (True, kept, kept)
+    cw.LogWriter(path).close()
+    assert files(path) == kept
+    return kept
 
 
 def named(paths: list[str]) -> set[str]:
@@ -94,10 +127,8 @@ def test_the_only_copy_of_records_stays_and_is_named(tmp_path: Path) -> None:
     assert {name: (path / name).read_bytes() for name in files(path)} == contents
 
 
-@pytest.mark.parametrize("policy", ["torn_tail", "kafka", "salvage"])
-def test_a_repair_keeps_the_only_copy_of_records_and_names_it(
-    tmp_path: Path, policy: Literal["torn_tail", "kafka", "salvage"]
-) -> None:
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_repair_keeps_the_only_copy_of_records_and_names_it(tmp_path: Path, policy: Policy) -> None:
     path = tmp_path / "orders-0"
     bases = write(path)
     kept = mark(path, bases[1], copy=False)
@@ -112,9 +143,8 @@ def test_a_repair_keeps_the_only_copy_of_records_and_names_it(
     assert (named(plan.kept_files), files(path)) == (kept, kept)
     assert {Path(action.file).name for action in plan.actions if action.kind == "remove_file"} >= covered
     assert {name: (path / name).read_bytes() for name in kept} == contents
-    found = {Path(finding.file).name: finding.evidence for finding in cw.verify(path).findings}
-    offsets = f"it has offsets {bases[1]} to {bases[2] - 1}, not all of which are in a segment"
-    assert found[f"{bases[1]:020}.log.deleted"] == [f"{offsets}: without .deleted it is a segment again"]
+    offsets = f"it has offsets {bases[1]} to {bases[2] - 1}, not all of which are in undamaged batches of a segment"
+    assert evidence(path) == {f"{bases[1]:020}.log.deleted": [f"{offsets}: {RENAME}"]}
     # taken back as the advice says
     for name in kept:
         (path / name).rename(path / name.removesuffix(".deleted"))
@@ -127,12 +157,8 @@ def test_salvage_keeps_a_deleted_segment_whose_live_records_are_damaged(tmp_path
     bases = write(path)
     kept = mark(path, bases[1], copy=True)
     (path / ".cordwood.clean").unlink()
-    live = path / f"{bases[1]:020}.log"
-    content = bytearray(live.read_bytes())
-    content[-1] ^= 0xFF
-    live.write_bytes(content)
-    plan = cw.repair(path, policy="salvage", dry_run=False)
-    assert (named(plan.kept_files), files(path)) == (kept, kept)
+    flip(path / f"{bases[1]:020}.log", -1)
+    assert repaired_twice(path, "salvage") == kept
 
 
 @pytest.mark.parametrize("change", ["cut", "flipped"])
@@ -163,3 +189,145 @@ def test_a_log_with_deleted_files_alone_is_refused_and_they_stay(tmp_path: Path)
         with pytest.raises(cw.CorruptLogError, match="because the partition had one"):
             opening(path)
     assert files(path) == kept
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_writer_keeps_a_deleted_segment_whose_live_records_are_damaged(tmp_path: Path, is_clean: bool) -> None:
+    """Its headers are right, and the writer reads no more of a sealed segment for any other reason."""
+    path = tmp_path / "orders-0"
+    bases = write(path)
+    kept = mark(path, bases[0], copy=True)
+    if not is_clean:
+        (path / ".cordwood.clean").unlink()
+    flip(path / f"{bases[0]:020}.log", -1)
+    assert named(cw.LogWriter.plan_recovery(path).kept_files) == kept
+    cw.LogWriter(path).close()
+    assert files(path) == kept
+    [found] = evidence(path).values()
+    assert found[0].startswith("it has offsets 0 to 1, not all of which are in undamaged batches of a segment: ")
+    assert COPY in found[0]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_damaged_copy_of_a_live_segment_is_not_to_be_renamed(tmp_path: Path, policy: Policy) -> None:
+    path = tmp_path / "orders-0"
+    bases = write(path)
+    kept = mark(path, bases[2], copy=True)
+    flip(path / f"{bases[2]:020}.log.deleted", -1)
+    [found] = evidence(path).values()
+    assert found[0].startswith("it is damaged or cannot be read, and may have records that are in no segment: ")
+    assert COPY in found[0]
+    assert repaired_twice(path, policy) == kept
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_segment_that_a_compaction_merged_into_another_is_removed(tmp_path: Path, policy: Policy) -> None:
+    """The last record of the second one is superseded: the merged segment ends at the next one."""
+    merged = [batch(0, [Rec(b"a"), Rec(b"c", offset_delta=2)], last_offset_delta=2)]
+    path = write_partition(tmp_path / "orders-0", [(0, merged), (4, [batch(4, [Rec(b"e")])])])
+    (path / file_name(2, ".log.deleted")).write_bytes(batch(2, [Rec(b"c"), Rec(b"d")]))
+    assert cw.Log(path).is_compacted
+    assert evidence(path) == {}
+    assert not cw.LogWriter.plan_recovery(path).kept_files
+    assert repaired_twice(path, policy) == set()
+    assert [record.offset for record in cw.Log(path).records()] == [0, 2, 4]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_segment_that_a_compaction_lost_stays(tmp_path: Path, policy: Policy) -> None:
+    """The segment before has nothing of it, so that nothing shows that it was merged into that one."""
+    before = [batch(0, [Rec(b"b", offset_delta=1)], last_offset_delta=1)]
+    path = write_partition(tmp_path / "orders-0", [(0, before), (4, [batch(4, [Rec(b"e")])])])
+    (path / file_name(2, ".log.deleted")).write_bytes(batch(2, [Rec(b"c"), Rec(b"d")]))
+    assert cw.Log(path).is_compacted
+    [found] = evidence(path).values()
+    assert COPY in found[0]
+    assert repaired_twice(path, policy) == {file_name(2, ".log.deleted")}
+
+
+def test_salvage_of_a_compacted_log_keeps_the_copy_of_what_it_takes_out(tmp_path: Path) -> None:
+    """Afterwards, the offsets that it took out look like those of superseded records."""
+    live = [batch(0, [Rec(b"b", offset_delta=1)], last_offset_delta=1), *(batch(n, [Rec(b"c")]) for n in (2, 3))]
+    path = write_partition(tmp_path / "orders-0", [(0, live), (4, [batch(4, [Rec(b"e")])])])
+    (path / file_name(0, ".log.deleted")).write_bytes(b"".join(live))
+    flip(path / file_name(0), len(live[0]) + len(live[1]) - 1)
+    assert repaired_twice(path, "salvage") == {file_name(0, ".log.deleted")}
+    assert [record.offset for record in cw.Log(path).records()] == [1, 3, 4]
+    assert COPY in evidence(path)[file_name(0, ".log.deleted")][0]
+
+
+def test_a_deleted_segment_that_overlaps_a_live_one_is_not_to_be_renamed(tmp_path: Path) -> None:
+    """After the rename, offsets would go back from one segment to the next."""
+    live = [batch(offset, [Rec(b"x")]) for offset in (0, 2)]
+    path = write_partition(tmp_path / "orders-0", [(0, live), (4, [batch(4, [Rec(b"e")])])])
+    (path / file_name(1, ".log.deleted")).write_bytes(b"".join(batch(offset, [Rec(b"x")]) for offset in (1, 2)))
+    [found] = evidence(path).values()
+    assert found[0].startswith("it has offsets 1 to 2, not all of which are in undamaged batches of a segment: ")
+    assert COPY in found[0]
+
+
+def test_the_cut_of_the_policy_kafka_keeps_the_copy_of_a_segment_that_it_removes(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    bases = write(path)
+    kept = mark(path, bases[2], copy=True)
+    removed = mark(path, bases[0], copy=True)
+    for marker in (".cordwood.clean", ".cordwood.durable", ".cordwood.checkpoint"):
+        (path / marker).unlink(missing_ok=True)
+    flip(path / f"{bases[1]:020}.log", -1)
+    assert repaired_twice(path, "kafka") == kept
+    assert not removed & files(path)
+    assert [record.offset for record in cw.Log(path).records()] == [0, 1, 2]
+
+
+def test_salvage_removes_the_copy_of_a_segment_whose_header_it_corrects(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    bases = write(path)
+    mark(path, bases[1], copy=True)
+    (path / ".cordwood.clean").unlink()
+    flip(path / f"{bases[1]:020}.log", 7, 1 << 6)
+    assert repaired_twice(path, "salvage") == set()
+    assert [record.offset for record in cw.Log(path).records()] == list(range(6))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_repair_keeps_what_a_broker_was_deleting_as_a_writer_does(tmp_path: Path, policy: Policy) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=x\n")
+    path = tmp_path / "orders-0"
+    bases = write(path)
+    kept = mark(path, bases[0], copy=False)
+    for file in path.glob(".cordwood.*"):
+        file.unlink()
+    (tmp_path / "log-start-offset-checkpoint").unlink(missing_ok=True)
+    (path / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    assert named(cw.LogWriter.plan_recovery(path).kept_files) == kept
+    assert repaired_twice(path, policy) == kept
+
+
+@pytest.mark.parametrize("kind", ["directory", "link", "fifo", "unreadable"])
+def test_what_is_no_readable_file_hides_no_other_finding(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "orders-0"
+    bases = write(path)
+    (path / f"{bases[1]:020}.log").rename(tmp_path / "taken")
+    (path / ".cordwood.clean").unlink()
+    before = {finding.code for finding in cw.verify(path).findings}
+    odd = path / f"{bases[0]:020}.log.deleted"
+    if kind == "directory":
+        odd.mkdir()
+    elif kind == "link":
+        odd.symlink_to(path / f"{bases[0]:020}.log")
+    elif kind == "fifo":
+        os.mkfifo(odd)
+    else:
+        shutil.copy(path / f"{bases[0]:020}.log", odd)
+        odd.chmod(0)
+        if os.access(odd, os.R_OK):
+            pytest.skip("this user may read every file")
+    found = {finding.code for finding in cw.verify(path).findings}
+    assert found - before <= {"not_a_file", "deleted_file"}
+    assert before <= found
+    for policy in ("kafka", "salvage"):
+        assert cw.repair(path, policy=policy, dry_run=False).is_applied
+        assert cw.repair(path, policy=policy, dry_run=False).is_clean
+    assert os.path.lexists(odd)
+    cw.LogWriter(path).close()
+    assert os.path.lexists(odd)

@@ -1,0 +1,73 @@
+//! What `.deleted` files have that the log does not have, and how their records can be read.
+
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::fs::SegmentFile;
+use crate::fs::names::{FileKind, Stage};
+use crate::log::{LiveOffsets, Log};
+use crate::segment::Segment;
+use crate::types::offsets_in_words;
+use crate::writer::OnlyCopies;
+
+const RENAME: &str = "without .deleted it is a segment again";
+
+/// For a file whose name or offsets a live segment has or may have had: a rename would replace that one, let
+/// offsets go back, or bring back what a compaction removed.
+const COPY: &str = "to read its records, copy it to a directory of its own, without .deleted; it may contradict the segments of \
+     this log";
+
+/// The `.log` files that are marked as deleted and may have records that no undamaged live batch has, each
+/// with that in words.
+pub(super) fn only_copies(log: &Log) -> Result<Vec<(String, String)>> {
+    let deleted = log.deleted_files()?;
+    if deleted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let (kept, _) = OnlyCopies::in_log(log).split(deleted, &(log.log_start_offset()..i64::MAX))?;
+    let mut found = Vec::new();
+    for file in kept.into_iter().filter(|file| file.parsed.kind == FileKind::Log) {
+        let offsets = log.offsets_of_file(&file, true)?;
+        let advice = advice(log, &file, offsets.as_ref())?;
+        let evidence = match offsets {
+            Some(offsets) => {
+                let offsets = offsets_in_words(offsets.start, Some(offsets.end));
+                format!("it has {offsets}, not all of which are in undamaged batches of a segment: {advice}")
+            }
+            None => {
+                format!(
+                    "it is damaged or cannot be read, and may have records that are in no segment: {advice}"
+                )
+            }
+        };
+        found.push((file.name, evidence));
+    }
+    Ok(found)
+}
+
+/// How the records of a `.deleted` file can be read. `offsets`: `None` if they are not known.
+pub(super) fn advice(log: &Log, file: &SegmentFile, offsets: Option<&Range<i64>>) -> Result<&'static str> {
+    let Some(offsets) = offsets else { return Ok(COPY) };
+    let live_name = file.name.strip_suffix(Stage::Deleted.suffix()).unwrap_or(&file.name);
+    if log.directory().identity_of(live_name)?.is_some() {
+        return Ok(COPY);
+    }
+    let start = file.parsed.base_offset.min(offsets.start);
+    for segment in log.segments().iter().filter(|segment| segment.base_offset() < offsets.end) {
+        if start < end_of(log, segment)? {
+            return Ok(COPY);
+        }
+    }
+    Ok(RENAME)
+}
+
+/// The offset below which a segment may have any offset, or had it. The end of a damaged one is not known. In
+/// a compacted log, the offsets up to the next segment may be of records that newer ones replace: a rename
+/// would bring them back, also those of deleted keys.
+fn end_of(log: &Log, segment: &Segment) -> Result<i64> {
+    let live = LiveOffsets::of(segment, false)?;
+    if !live.is_whole || !segment.is_last() && log.is_compacted()? {
+        return Ok(segment.upper());
+    }
+    Ok(live.runs.last().map_or(segment.base_offset(), |run| run.end))
+}
