@@ -12,7 +12,7 @@ use crate::inspect::internal_topics::{SnapshotFault, SnapshotFaultKind, snapshot
 use crate::inspect::kafka_load::NOT_FORMATTED;
 use crate::segment::with_descriptors;
 use crate::state::data_directory::{BOOTSTRAP_CHECKPOINT, CLEAN_SHUTDOWN};
-use crate::state::meta_properties::MetaProperties;
+use crate::state::meta_properties::{MetaProperties, WrongProperties};
 
 /// The maximum size of `quorum-state`, bytes.
 const MAX_BYTES: u64 = 64 << 10;
@@ -78,8 +78,8 @@ fn meta_properties(directory: &Directory) -> Result<Option<Finding>> {
         Finding::new(Rule::MetaPropertiesUnreadable, directory.path(), file, expected, found)
     };
     match MetaProperties::read(directory) {
-        Ok(Some(properties)) => Ok(match check_meta_properties(&properties) {
-            Err((expected, found)) => Some(new(expected, found).that_stops_a_broker()),
+        Ok(Some(properties)) => Ok(match properties.check() {
+            Err(WrongProperties { expected, found, .. }) => Some(new(expected, found).that_stops_a_broker()),
             Ok(false) if directory.identity_of(CLUSTER_METADATA_DIRECTORY)?.is_some() => Some(
                 new("directory.id, by which the cluster knows the directory", "none".to_owned())
                     .with_severity(Severity::Info)
@@ -102,51 +102,6 @@ fn meta_properties(directory: &Directory) -> Result<Option<Finding>> {
             super::unreadable(directory.path(), error).map(|found| Some(found.that_stops_a_broker()))
         }
     }
-}
-
-/// Checks what a broker needs of `meta.properties`: its version, the cluster's id and the broker's. Returns
-/// whether it has the id of the directory.
-///
-/// *Source*: `MetaProperties`.
-fn check_meta_properties(properties: &MetaProperties) -> std::result::Result<bool, (&'static str, String)> {
-    let number = |name: &str| properties.get(name).map(str::parse::<i32>);
-    let id = match number("version") {
-        None | Some(Ok(0)) => "broker.id",
-        Some(Ok(1)) => "node.id",
-        _ => {
-            return Err(("version 0 or 1", shown(properties, "version")));
-        }
-    };
-    match number(id) {
-        Some(Ok(0..)) => {}
-        // version 0 may have been written before the broker had an id
-        None if id == "broker.id"
-            && properties.get("cluster.id").is_some()
-            && properties.get("node.id").is_none() => {}
-        _ => return Err(("the number of the broker, from 0 up", shown(properties, id))),
-    }
-    // version 0 may have been written without it, and then a broker of KRaft does not start
-    if properties.get("cluster.id").is_none_or(str::is_empty) {
-        return Err(("cluster.id with the id of the cluster", shown(properties, "cluster.id")));
-    }
-    match properties.get("directory.id") {
-        Some(given) if !is_uuid(given) => {
-            Err(("directory.id with a UUID of 22 letters", format!("{given:?}")))
-        }
-        given => Ok(given.is_some() || id == "broker.id"),
-    }
-}
-
-/// A property as the file has it.
-fn shown(properties: &MetaProperties, name: &str) -> String {
-    properties.get(name).map_or_else(|| format!("no {name}"), |value| format!("{name}={value}"))
-}
-
-/// *Source*: `Uuid.fromString`.
-fn is_uuid(text: &str) -> bool {
-    let is_digit = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-' || letter == b'_';
-    // of the last letter only the upper two bits count, and the JDK refuses others
-    text.len() == 22 && text.bytes().all(is_digit) && text.ends_with(['A', 'Q', 'g', 'w'])
 }
 
 /// `quorum-state`: the first line is a JSON object.

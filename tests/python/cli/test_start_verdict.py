@@ -383,6 +383,9 @@ def test_what_is_wrong_with_meta_properties_is_shown_as_in_the_file(command: Com
         ("version=2\n", "version=2"),
         ("version=1\nnode.id=1\n", "no cluster.id"),
         ("version=0\nbroker.id=1\n", "no cluster.id"),
+        ("version=0\ncluster.id=x\nnode.id=1\n", "no broker.id"),
+        ("version=1\ncluster.id=x\nnode.id=-1\n", "node.id=-1"),
+        (f"version=1\ncluster.id=x\nnode.id=1\ndirectory.id={'A' * 21}Q\n", f'"{"A" * 21}Q"'),
     ):
         properties.write_text(text)
         (finding,) = [finding for finding in cw.verify(data).findings if finding.code == "meta_properties_unreadable"]
