@@ -28,7 +28,7 @@ pub(super) fn check(directory: &Directory, has_metadata: bool) -> Result<Vec<Fin
         Ok(metadata) => Some(metadata),
         Err(Error::LogNotFound { .. }) => None,
         Err(error) => {
-            findings.push(super::unreadable(path, error)?.that_stops_a_broker());
+            findings.push(super::unreadable(path, error)?.that_takes_a_directory_offline());
             None
         }
     };
@@ -79,7 +79,12 @@ fn meta_properties(directory: &Directory) -> Result<Option<Finding>> {
     };
     match MetaProperties::read(directory) {
         Ok(Some(properties)) => Ok(match properties.check() {
-            Err(WrongProperties { expected, found, .. }) => Some(new(expected, found).that_stops_a_broker()),
+            Err(WrongProperties { expected, found, is_loaded: true }) => {
+                Some(new(expected, found).that_stops_a_broker())
+            }
+            Err(WrongProperties { expected, found, is_loaded: false }) => {
+                Some(new(expected, found).that_takes_a_directory_offline())
+            }
             Ok(false) if directory.identity_of(CLUSTER_METADATA_DIRECTORY)?.is_some() => Some(
                 new("directory.id, by which the cluster knows the directory", "none".to_owned())
                     .with_severity(Severity::Info)
@@ -99,7 +104,7 @@ fn meta_properties(directory: &Directory) -> Result<Option<Finding>> {
             }))
         }
         Err(error) => {
-            super::unreadable(directory.path(), error).map(|found| Some(found.that_stops_a_broker()))
+            super::unreadable(directory.path(), error).map(|found| Some(found.that_takes_a_directory_offline()))
         }
     }
 }
@@ -112,7 +117,8 @@ fn quorum_state(metadata: &Directory) -> Result<Option<Finding>> {
         Ok(Some(text)) => text,
         Ok(None) => return Ok(None),
         Err(error) => {
-            return super::unreadable(metadata.path(), error).map(|found| Some(found.that_stops_a_broker()));
+            return super::unreadable(metadata.path(), error)
+                .map(|found| Some(found.that_takes_a_directory_offline()));
         }
     };
     let wrong = match serde_json::from_slice::<serde_json::Value>(first_line(&text)) {
@@ -203,6 +209,8 @@ fn snapshot(directory: &Directory, name: &str) -> Result<Option<Finding>> {
                     ),
             }))
         }
-        Err(error) => super::unreadable(partition, error).map(|found| Some(found.that_stops_a_broker())),
+        Err(error) => {
+            super::unreadable(partition, error).map(|found| Some(found.that_takes_a_directory_offline()))
+        }
     }
 }
