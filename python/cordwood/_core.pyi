@@ -267,7 +267,9 @@ def _directory_fates(
 ) -> list[
     tuple[
         str,
-        Literal["kept", "metadata", "stray", "unserved", "deleted", "set_aside", "refused", "missing", "created"],
+        Literal[
+            "kept", "metadata", "stray", "unserved", "deleted", "set_aside", "refused", "offline", "missing", "created"
+        ],
         str,
         str,
     ]
@@ -275,12 +277,13 @@ def _directory_fates(
     """Return the partition directories of a data directory, and what a broker does with each that it can load.
 
     A name, the fate, and what a broker expects and finds, if it is not *kept*; after them, the partitions that the
-    metadata of the cluster has there without a directory; at the end, `meta.properties` if it is missing. *others*:
-    further data directories, one of which may have the metadata log of the broker.
+    metadata of the cluster has there without a directory; at the end, `meta.properties` if it is missing, cannot
+    be loaded (*offline*) or is that of another directory. *others*: further data directories, one of which may have the
+    metadata log of the broker.
     """
 
 def _other_directories(path: FilePath, others: Sequence[FilePath]) -> list[str]:
-    """Return which data directories belong to the same broker as *path*, by their `meta.properties`."""
+    """Return which data directories may belong to the broker of *path*: their `meta.properties` has no other ids."""
 
 def _has_segments(path: FilePath) -> bool:
     """Return whether a directory has a `.log` named by 20 digits, or one with `.swap`, which Kafka would rename."""

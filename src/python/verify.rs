@@ -58,6 +58,7 @@ value_class! {
         found: String,
         evidence: Vec<String>,
         stops_broker: bool,
+        takes_directory_offline: bool,
         kafka: &'static str = Finding::kafka,
         advice: String = Finding::advice,
     }

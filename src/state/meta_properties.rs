@@ -9,6 +9,22 @@ use crate::fs::{Directory, META_PROPERTIES};
 /// The maximum size of the file, bytes.
 const MAX_BYTES: u64 = 64 << 10;
 
+/// What a broker does not accept in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WrongProperties {
+    pub(crate) expected: &'static str,
+    pub(crate) found: String,
+    /// Whether a broker loads the file: then it does not start, whatever other data directories it has.
+    /// One that it cannot load takes the data directory offline.
+    pub(crate) is_loaded: bool,
+}
+
+const NUMBER: &str = "the number of the broker, from 0 up";
+const CLUSTER: &str = "cluster.id with the id of the cluster";
+
+/// UUIDs below this number are no ids of directories: Kafka reserves them. *Source*: `DirectoryId.reserved`.
+const RESERVED: u128 = 100;
+
 /// The properties of a data directory, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct MetaProperties(BTreeMap<String, String>);
@@ -40,15 +56,121 @@ impl MetaProperties {
         self.0.get(name).map(String::as_str)
     }
 
+    /// Checks what a broker needs of the file. Returns whether it has the id of the directory.
+    ///
+    /// *Source*: `MetaProperties.Builder`, `MetaPropertiesEnsemble.verify`.
+    ///
+    /// # Errors
+    /// What is wrong. What a broker cannot load comes first: then it does not look at the ids.
+    pub(crate) fn check(&self) -> std::result::Result<bool, WrongProperties> {
+        let number = |name: &str| self.get(name).map(str::parse::<i32>);
+        let not_loaded = |expected, found| Err(WrongProperties { expected, found, is_loaded: false });
+        let node = match number("version") {
+            None | Some(Ok(0)) => "broker.id",
+            Some(Ok(1)) => "node.id",
+            _ => return not_loaded("version 0 or 1", self.shown("version")),
+        };
+        // version 0 may lack the ids: it is loaded, but no broker of KRaft starts with it
+        let may_lack = node == "broker.id";
+        if matches!(number(node), Some(Err(_))) || (self.get(node).is_none() && !may_lack) {
+            return not_loaded(NUMBER, self.shown(node));
+        }
+        if self.get("cluster.id").is_none() && !may_lack {
+            return not_loaded(CLUSTER, self.shown("cluster.id"));
+        }
+        let directory = self.get("directory.id").map(|given| (given, uuid(given)));
+        if let Some((given, None)) = directory {
+            return not_loaded("directory.id with a UUID of 22 letters", format!("{given:?}"));
+        }
+        let refused = |expected, found| Err(WrongProperties { expected, found, is_loaded: true });
+        if !matches!(number(node), Some(Ok(0..))) {
+            return refused(NUMBER, self.shown(node));
+        }
+        if self.get("cluster.id").is_none() {
+            return refused(CLUSTER, self.shown("cluster.id"));
+        }
+        if let Some((given, Some(..RESERVED))) = directory {
+            return refused("directory.id with a UUID that Kafka does not reserve", format!("{given:?}"));
+        }
+        Ok(directory.is_some() || may_lack)
+    }
+
+    /// A property as the file has it.
+    fn shown(&self, name: &str) -> String {
+        self.get(name).map_or_else(|| format!("no {name}"), |value| format!("{name}={value}"))
+    }
+
     /// The id of the broker; `None` if there is none, or it is no number.
     pub(crate) fn node_id(&self) -> Option<i32> {
         self.get("node.id").or_else(|| self.get("broker.id"))?.parse().ok()
     }
 }
 
+/// The number in Kafka's notation of a UUID; `None` for another text. *Source*: `Uuid.fromString`.
+fn uuid(text: &str) -> Option<u128> {
+    // of the last letter only the upper two bits count, and the JDK refuses others
+    let last = text.strip_suffix(['A', 'Q', 'g', 'w']).filter(|rest| rest.len() == 21)?;
+    let digit = |letter: u8| match letter {
+        b'A'..=b'Z' => Some(letter - b'A'),
+        b'a'..=b'z' => Some(letter - b'a' + 26),
+        b'0'..=b'9' => Some(letter - b'0' + 52),
+        b'-' => Some(62),
+        b'_' => Some(63),
+        _ => None,
+    };
+    let upper = last.bytes().try_fold(0, |number, letter| Some(number << 6 | u128::from(digit(letter)?)))?;
+    let lower = digit(*text.as_bytes().last()?)? >> 4;
+    Some(upper << 2 | u128::from(lower))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_uuid_is_a_number_of_128_bits() {
+        for (text, number) in [
+            ("AAAAAAAAAAAAAAAAAAAAAA", Some(0)),
+            ("AAAAAAAAAAAAAAAAAAAAAQ", Some(1)),
+            ("AAAAAAAAAAAAAAAAAAAAYw", Some(99)),
+            ("AAAAAAAAAAAAAAAAAAAAZA", Some(100)),
+            ("_____________________w", Some(u128::MAX)),
+            ("AAAAAAAAAAAAAAAAAAAAAB", None),
+            ("AAAAAAAAAAAAAAAAAAAA?A", None),
+            ("AAAAAAAAAAAAAAAAAAAAA", None),
+            ("AAAAAAAAAAAAAAAAAAAAAAA", None),
+            ("\u{e4}AAAAAAAAAAAAAAAAAAAA", None),
+            ("", None),
+        ] {
+            assert_eq!(uuid(text), number, "{text}");
+        }
+    }
+
+    #[test]
+    fn wrong_properties_are_refused_or_cannot_be_loaded() {
+        let rest = "cluster.id=c\nnode.id=1\nbroker.id=1\n";
+        for (text, is_loaded) in [
+            ("version=2\n".to_owned() + rest, Some(false)),
+            ("version=x\n".to_owned() + rest, Some(false)),
+            ("version=1\ncluster.id=c\n".to_owned(), Some(false)),
+            ("version=1\ncluster.id=c\nnode.id=x\n".to_owned(), Some(false)),
+            ("version=1\nnode.id=1\n".to_owned(), Some(false)),
+            ("version=0\ncluster.id=c\nbroker.id=x\n".to_owned(), Some(false)),
+            ("directory.id=?\n".to_owned(), Some(false)),
+            (String::new(), Some(true)),
+            ("version=0\ncluster.id=c\n".to_owned(), Some(true)),
+            ("version=0\ncluster.id=c\nnode.id=1\n".to_owned(), Some(true)),
+            ("version=0\nbroker.id=1\n".to_owned(), Some(true)),
+            ("version=1\ncluster.id=c\nnode.id=-1\n".to_owned(), Some(true)),
+            ("version=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n".to_owned() + rest, Some(true)),
+            ("version=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAZA\n".to_owned() + rest, None),
+            ("version=1\ncluster.id=\nnode.id=1\n".to_owned(), None),
+            ("version=0\ncluster.id=c\nbroker.id=1\n".to_owned(), None),
+        ] {
+            let checked = MetaProperties::parse(text.as_bytes()).check();
+            assert_eq!(checked.err().map(|wrong| wrong.is_loaded), is_loaded, "{text}");
+        }
+    }
 
     #[test]
     fn properties_are_read_as_java_reads_them() {

@@ -119,6 +119,12 @@ class Finding:
     def stops_broker(self) -> bool:
         """Whether a broker that has no other data directory does not start with it, or ends soon after."""
     @property
+    def takes_directory_offline(self) -> bool:
+        """Whether a broker that has other data directories only takes this one offline, and starts with the others.
+
+        It does not start without the one that has the metadata log of the cluster.
+        """
+    @property
     def kafka(self) -> str:
         """What Kafka does with it when it loads the log, after a clean stop and after a crash."""
     @property

@@ -3,166 +3,22 @@
 import json as json_module
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple
 
 import cordwood
 from cordwood import ConfigError, CordwoodError, Finding, KafkaLoad, LoadAction
-from cordwood._core import _directory_fates, _other_directories
+from cordwood._core import _directory_fates
 from cordwood.cli.exit_codes import UsageError, error_in_words, say
 from cordwood.cli.progress import elapsed
 from cordwood.cli.settings import INTERVAL_SOURCES
+from cordwood.cli.start_verdict import KEPT, Fate, Outcomes, Verdict, is_emptied, say_deleted, say_verdicts
 from cordwood.cli.terminal import Column, print_line, print_table, print_text
 from cordwood.quantities import several
 
 __all__ = ["finding_fields", "print_kafka_loads"]
 
 _COLUMNS: list[Column] = [("file", "left"), ("what the broker does", "text")]
-
-
-class _Fate(NamedTuple):
-    """What becomes of a directory that a broker can load."""
-
-    code: Literal["kept", "metadata", "stray", "unserved", "deleted", "set_aside", "refused", "missing", "created"]
-    expected: str = ""
-    found: str = ""
-
-    @property
-    def reason(self) -> str:
-        return f"expected {self.expected}, found {self.found}" if self.expected else ""
-
-    def __str__(self) -> str:
-        words = {
-            "kept": "",
-            "metadata": "",
-            "stray": "the broker renames the directory to -stray, and serves none of its records",
-            "unserved": "the broker serves none of its records",
-            "deleted": "the broker deletes the directory, because of its name",
-            "set_aside": "the broker leaves the directory because of its name: it serves none of its records",
-            "refused": "the broker does not start with it",
-            "missing": "the broker creates an empty partition in its place",
-            "created": "the broker creates the partition",
-        }[self.code]
-        return f"{words}: {self.reason}" if self.reason else words
-
-
-_KEPT = _Fate("kept")
-
-
-@dataclass
-class _Outcomes:
-    """What becomes of the partitions of one data directory, or of those that are given by themselves.
-
-    Directories that are deleted or were set aside before are not partitions.
-    """
-
-    kept: int = 0
-    lost: int = 0
-    strays: list[tuple[str, str]] = field(default_factory=list)
-    failures: list[tuple[str, str]] = field(default_factory=list)
-    fatal: list[tuple[str, str]] = field(default_factory=list)
-    """Those failures that end a broker whatever other data directories it has."""
-    refused: list[tuple[str, str]] = field(default_factory=list)
-    missing: list[tuple[str, str]] = field(default_factory=list)
-    deleted: list[tuple[str, str]] = field(default_factory=list)
-    unreadable: int = 0
-    hides_records: bool = False
-
-    @property
-    def partitions(self) -> int:
-        return self.kept + self.lost + sum(map(len, (self.strays, self.failures, self.missing))) + self.unreadable
-
-    @property
-    def is_whole(self) -> bool:
-        return not (self.lost or self.failures or self.missing or self.unreadable or self.hides_records)
-
-    def __str__(self) -> str:
-        others = [
-            f"{count:,} {words}"
-            for count, words in (
-                (self.lost, "with records lost or hidden"),
-                (len(self.strays), "renamed to -stray"),
-                (len(self.failures), "not loaded"),
-                (len(self.missing), "missing"),
-                (self.unreadable, "cannot be read"),
-            )
-            if count
-        ]
-        return ", ".join([f"{several(self.partitions, 'partition')}: {self.kept:,} with all records", *others])
-
-    def fields(self) -> dict[str, object]:
-        return {
-            "partitions": self.partitions,
-            "whole": self.kept,
-            "lossy": self.lost,
-            "stray": len(self.strays),
-            "failed": len(self.failures),
-            "missing": len(self.missing),
-            "unreadable": self.unreadable,
-        }
-
-    def take(self, load: KafkaLoad, fate: _Fate, accepted: Sequence[Finding]) -> None:
-        """Count a directory that was planned. *accepted*: the errors in it that a broker accepts."""
-        if fate.code == "refused":
-            self.refused.append((load.path, fate.reason))
-        if load.failure is None:
-            self.deleted += [
-                (str(Path(load.path) / action.file), several(action.old_size, "byte"))
-                for action in load.actions
-                if action.reason == "deleted" and action.file.endswith(".log.deleted") and action.old_size
-            ]
-        if load.failure is not None:
-            failure = (str(Path(load.path) / (load.failure.file or "")), str(load.failure))
-            self.failures.append(failure)
-            self.fatal += [] if load.failure.takes_directory_offline else [failure]
-        elif fate.code in {"deleted", "set_aside"}:
-            pass
-        elif fate.code == "stray":
-            self.strays.append((load.path, fate.reason))
-            self.hides_records |= _has_records(load)
-        elif load.lost_offsets or load.bytes_cut or fate.code == "unserved" or any(map(_is_emptied, accepted)):
-            self.lost += 1
-        else:
-            self.kept += 1
-
-
-class _Verdict(NamedTuple):
-    """Whether a broker starts on a data directory."""
-
-    directory: Path
-    others: list[Path]
-    """Further data directories of the same broker."""
-    findings: Sequence[Finding]
-    outcomes: _Outcomes
-
-    def reasons(self) -> dict[str, str]:
-        """Return what prevents it, by file."""
-        reasons = {
-            finding.file: f"expected {finding.expected}, found {finding.found}"
-            for finding in self.findings
-            if finding.stops_broker and finding.code != "load_fails"
-        }
-        for file, reason in [*self.outcomes.refused, *self.outcomes.failures]:
-            reasons.setdefault(file, reason)
-        return reasons
-
-    def fatal(self) -> dict[str, str]:
-        """Return the reasons that prevent it also on other data directories: the others take this one offline."""
-        files = {file for file, _ in [*self.outcomes.refused, *self.outcomes.fatal]}
-        files |= {finding.file for finding in self.findings if finding.kafka == "does not start"}
-        return {file: reason for file, reason in self.reasons().items() if file in files}
-
-
-def _is_emptied(finding: Finding) -> bool:
-    """Whether the finding is that files show records of a partition of which there is no segment."""
-    return finding.code == "no_segment"
-
-
-def _has_records(load: KafkaLoad) -> bool:
-    log = load.log
-    return bool(load.lost_offsets or load.bytes_cut) or (log is not None and log.log_end_offset > log.log_start_offset)
 
 
 def print_kafka_loads(
@@ -183,16 +39,19 @@ def print_kafka_loads(
     said: set[str] = set()
     directories, partitions = _targets(paths)
     is_single = len(partitions) == 1 and not directories
-    verdicts: list[_Verdict] = []
+    verdicts: list[Verdict] = []
     for directory in directories:
         with elapsed(f"reading {directory}"):
             findings = cordwood.verify(directory).findings
             fates = _fates(directory, directories)
-        outcomes = _Outcomes()
+        outcomes = Outcomes(has_metadata=any(fate.code == "metadata" for fate in fates.values()))
         for name, fate in fates.items():
             path = directory / name
             if fate.code in {"missing", "created"}:
                 outcomes.missing += [(str(path.absolute()), fate.reason)] if fate.code == "missing" else []
+                continue
+            if fate.code == "offline":
+                outcomes.is_offline = True
                 continue
             if not path.is_dir():
                 outcomes.refused.append((str(path.absolute()), fate.reason))
@@ -200,10 +59,9 @@ def print_kafka_loads(
             # a broker recovers this log after any shutdown
             how = clean if fate.code != "metadata" else False
             _load(path, partial(plan, path, how), fate, findings, outcomes, say_load, said)
-        others = [Path(other) for other in _other_directories(directory, directories)]
-        verdicts.append(_Verdict(directory, others, findings, outcomes))
-    is_whole = _say_verdicts(verdicts, json=json)
-    outcomes = _Outcomes()
+        verdicts.append(Verdict(directory, findings, outcomes))
+    is_whole = say_verdicts(verdicts, json=json)
+    outcomes = Outcomes()
     fates_of = _Surroundings()
     for partition in partitions:
         planned = partial(plan, partition, clean)
@@ -213,22 +71,22 @@ def print_kafka_loads(
             print_line(json_module.dumps({"summary": True, **outcomes.fields()}))
         else:
             print_text(str(outcomes), style="bold")
-            _say_deleted(outcomes)
+            say_deleted(outcomes)
     return is_whole and outcomes.is_whole
 
 
-def _fates(directory: Path, directories: Sequence[Path]) -> dict[str, _Fate]:
+def _fates(directory: Path, directories: Sequence[Path]) -> dict[str, Fate]:
     """Return what becomes of the directories in a data directory, one of several of a broker."""
-    return {fate[0]: _Fate(*fate[1:]) for fate in _directory_fates(directory, list(directories))}
+    return {fate[0]: Fate(*fate[1:]) for fate in _directory_fates(directory, list(directories))}
 
 
 class _Surroundings:
     """What becomes of partitions that are given by themselves, by the metadata of the data directories around them."""
 
     def __init__(self) -> None:
-        self._known: dict[Path, dict[str, _Fate]] = {}
+        self._known: dict[Path, dict[str, Fate]] = {}
 
-    def __call__(self, partition: Path) -> _Fate:
+    def __call__(self, partition: Path) -> Fate:
         path = partition.absolute()
         if path.parent not in self._known:
             is_data_directory = cordwood.classify(path.parent).kind == "data_directory"
@@ -236,16 +94,16 @@ class _Surroundings:
             # without it, the metadata may be in another data directory
             has_metadata = any(fate.code == "metadata" for fate in fates.values())
             self._known[path.parent] = fates if has_metadata else {}
-        return self._known[path.parent].get(path.name, _KEPT)
+        return self._known[path.parent].get(path.name, KEPT)
 
 
 def _load(  # noqa: PLR0913, PLR0917  (one partition)
     path: Path,
     plan: Callable[[], KafkaLoad],
-    fate: _Fate,
+    fate: Fate,
     findings: Sequence[Finding] | None,
-    outcomes: _Outcomes,
-    say_load: Callable[[KafkaLoad, _Fate, Sequence[Finding]], None],
+    outcomes: Outcomes,
+    say_load: Callable[[KafkaLoad, Fate, Sequence[Finding]], None],
     said: set[str],
     *,
     is_single: bool = False,
@@ -273,59 +131,7 @@ def _load(  # noqa: PLR0913, PLR0917  (one partition)
     say_load(load, fate, accepted)
 
 
-def _say_verdicts(verdicts: Sequence[_Verdict], *, json: bool) -> bool:
-    """Print the verdicts, one for all directories of a broker. Return whether all start, with all records."""
-    is_whole = True
-    for verdict in verdicts:
-        elsewhere: dict[str, str] = {}
-        for other in verdicts:
-            if other.directory in verdict.others:
-                elsewhere |= other.fatal()
-        is_whole &= _say_verdict(verdict, elsewhere, json=json) and verdict.outcomes.is_whole
-    if any(len(verdict.others) + 1 < len(verdicts) for verdict in verdicts):
-        say("by meta.properties, these data directories are not all of one broker: no broker starts with all of them")
-    return is_whole
-
-
-def _say_verdict(verdict: _Verdict, elsewhere: dict[str, str], *, json: bool) -> bool:
-    """Print whether a broker starts on a data directory, and the files that prevent it. Return whether it does.
-
-    *elsewhere*: those in its other data directories.
-    """
-    directory, others, _, outcomes = verdict
-    own = verdict.reasons()
-    reasons = own | elsewhere
-    if json:
-        fields = {
-            "path": str(directory.absolute()),
-            "starts": not reasons,
-            "reasons": [{"file": file, "reason": reason} for file, reason in reasons.items()],
-            "strays": [{"file": file, "reason": reason} for file, reason in outcomes.strays],
-            "missing_directories": [{"file": file, "reason": reason} for file, reason in outcomes.missing],
-            "deleted_files": [file for file, _ in outcomes.deleted],
-            **outcomes.fields(),
-        }
-        print_line(json_module.dumps({"summary": True, **fields}))
-        return not reasons
-    words = "does not start" if reasons else "starts"
-    alone = "these data directories" if others else "this data directory alone"
-    print_text(f"{directory}: a broker of Kafka 4.3.1 with {alone} {words}; {outcomes}", style="bold")
-    for file, reason in own.items():
-        print_text(f"{file}: {reason}", style="red")
-    for file, reason in outcomes.strays:
-        print_text(f"{file} is renamed to -stray: {reason}", style="yellow")
-    for file, reason in outcomes.missing:
-        print_text(f"{file} is missing, and becomes an empty partition: {reason}", style="red")
-    _say_deleted(outcomes)
-    return not reasons
-
-
-def _say_deleted(outcomes: _Outcomes) -> None:
-    for file, size in outcomes.deleted:
-        print_text(f"{file}: the broker deletes it, {size}, because of its name", style="yellow")
-
-
-def _nothing(_load: KafkaLoad, _fate: _Fate, _accepted: Sequence[Finding]) -> None:
+def _nothing(_load: KafkaLoad, _fate: Fate, _accepted: Sequence[Finding]) -> None:
     """Print nothing of a partition."""
 
 
@@ -340,7 +146,7 @@ def _accepted(load: KafkaLoad, findings: Sequence[Finding] | None) -> list[Findi
         folder, name = os.path.split(finding.file)
         is_cut = name in cut and finding.position is not None and finding.position >= cut[name]
         is_error = finding.severity == "error" and not finding.stops_broker
-        if _is_emptied(finding):
+        if is_emptied(finding):
             return is_error and finding.file == load.path
         return is_error and folder == load.path and name not in replaced and not is_cut
 
@@ -369,11 +175,11 @@ def _resolved(partition: Path) -> Path:
     return path.parent.resolve() / path.name
 
 
-def _print_fields(load: KafkaLoad, fate: _Fate, accepted: Sequence[Finding]) -> None:
+def _print_fields(load: KafkaLoad, fate: Fate, accepted: Sequence[Finding]) -> None:
     print_line(json_module.dumps(_fields(load, fate, accepted)))
 
 
-def _fields(load: KafkaLoad, fate: _Fate, accepted: Sequence[Finding]) -> dict[str, object]:
+def _fields(load: KafkaLoad, fate: Fate, accepted: Sequence[Finding]) -> dict[str, object]:
     log, failure = load.log, load.failure
     return {
         "path": load.path,
@@ -429,7 +235,7 @@ def _action_fields(action: LoadAction) -> dict[str, object]:
     }
 
 
-def _say(load: KafkaLoad, fate: _Fate, accepted: Sequence[Finding]) -> None:
+def _say(load: KafkaLoad, fate: Fate, accepted: Sequence[Finding]) -> None:
     shutdown = "a clean" if load.closed_cleanly else "an unclean"
     source = INTERVAL_SOURCES[load.interval_source]
     interval = f"index.interval.bytes {load.index_interval_bytes}, {source}"
@@ -475,6 +281,7 @@ def finding_fields(finding: Finding) -> dict[str, object]:
         "found": finding.found,
         "evidence": finding.evidence,
         "stops_broker": finding.stops_broker,
+        "takes_directory_offline": finding.takes_directory_offline,
         "kafka": finding.kafka,
         "advice": finding.advice,
     }

@@ -82,11 +82,12 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
     --as-kafka prints what a broker of Kafka 4.3.1 does when it opens the partitions: the files that it cuts, deletes,
     rebuilds and writes, the records that it loses or hides, the errors that it accepts because it does not check for
     them, such as all damage of records after a clean shutdown, and the offsets of the log afterwards, or why it fails.
-    For a data directory it ends with the verdict: whether a broker that has no other data directory starts, or which
+    For a data directory it ends with the verdict: whether a broker with it and those given beside it starts, or which
     files prevent it, and how many partitions it keeps. A broker renames partitions to -stray, and no longer serves
     them, if the metadata of the cluster does not have them, or has them on other brokers; give all data directories of
-    a broker together. After a crash, what a broker finds depends on the topic's index.interval.bytes: from --set, the
-    topic's settings in the metadata or --properties, else from the existing indexes, else Kafka's default.
+    a broker together, and those of several brokers one by one. After a crash, what a broker finds depends on the
+    topic's index.interval.bytes: from --set, the topic's settings in the metadata or --properties, else from the
+    existing indexes, else Kafka's default.
 
     \b
     cordwood verify /var/lib/kafka/orders-0             one partition
@@ -100,8 +101,8 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
     \b
     Exit codes: 0 intact (there may be warnings), 1 errors were found or a segment was not checked, 2 wrong usage,
     130 Ctrl-C.
-    With --as-kafka: 0 the broker keeps all records (it may accept errors), 1 it cuts or hides some, or does not start,
-    or a partition cannot be read.
+    With --as-kafka: 0 the broker keeps all records (it may accept errors), 1 it cuts or hides some, takes a data
+    directory offline or does not start, a partition cannot be read, or the data directories are of several brokers.
     """  # noqa: D301
     if as_kafka:
         if deep or threads != 1 or resume is not None or explain:

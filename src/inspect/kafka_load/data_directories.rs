@@ -8,21 +8,64 @@ use crate::fs::{Directory, META_PROPERTIES};
 use crate::segment::with_descriptors;
 use crate::state::meta_properties::MetaProperties;
 
-/// Those of some data directories that are further ones of the same broker.
+/// Those of some data directories that may be further ones of the same broker: all but those with other ids.
+///
+/// One without an id, with which no broker starts, and one whose file a broker cannot load, which it takes
+/// offline, may be of any broker.
 ///
 /// # Errors
 /// [`Error::LogNotFound`](crate::Error::LogNotFound); [`Error::Io`](crate::Error::Io).
 pub fn other_directories(path: &Path, others: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let folder = with_descriptors(|| Directory::open(path, "give the path of a data directory"))?;
-    Ok(others_of_broker(&folder, others))
+    let others = others.iter().filter(|other| is_elsewhere(&folder, other));
+    Ok(others.filter(|other| !is_of_another_broker(&folder, other)).cloned().collect())
 }
 
+/// *Source*: `MetaPropertiesEnsemble.verify`.
+fn is_of_another_broker(folder: &Directory, other: &Path) -> bool {
+    let Ok(other) = Directory::open(other, "") else { return false };
+    if not_loaded(folder).or_else(|| not_loaded(&other)).is_some() {
+        return false;
+    }
+    let (ours, theirs) = (properties_of(folder), properties_of(&other));
+    let is_other_cluster = ours.get("cluster.id").zip(theirs.get("cluster.id")).is_some_and(differ);
+    is_other_cluster || ours.node_id().zip(theirs.node_id()).is_some_and(differ)
+}
+
+fn differ<T: PartialEq>((left, right): (T, T)) -> bool {
+    left != right
+}
+
+/// Those that have the same ids. A broker looks at none that it cannot load.
 pub(super) fn others_of_broker(folder: &Directory, others: &[PathBuf]) -> Vec<PathBuf> {
+    if not_loaded(folder).is_some() {
+        return Vec::new();
+    }
     let properties = properties_of(folder);
-    let place = folder.path().canonicalize().ok();
-    let is_other =
-        |other: &&PathBuf| other.canonicalize().ok() != place && is_same_broker(&properties, other);
+    let is_other = |other: &&PathBuf| {
+        is_elsewhere(folder, other)
+            && is_same_broker(&properties, other)
+            && Directory::open(other, "").is_ok_and(|other| not_loaded(&other).is_none())
+    };
     others.iter().filter(is_other).cloned().collect()
+}
+
+fn is_elsewhere(folder: &Directory, other: &Path) -> bool {
+    other.canonicalize().ok() != folder.path().canonicalize().ok()
+}
+
+/// `meta.properties`, if a broker cannot load it: then it takes the data directory offline.
+///
+/// *Source*: `MetaPropertiesEnsemble.Loader`.
+pub(super) fn not_loaded(folder: &Directory) -> Option<PlannedDirectory> {
+    let (expected, found) = match MetaProperties::read(folder) {
+        Ok(properties) => {
+            let wrong = properties?.check().err().filter(|wrong| !wrong.is_loaded)?;
+            (wrong.expected.to_owned(), wrong.found)
+        }
+        Err(error) => ("a file that can be read".to_owned(), error.to_string()),
+    };
+    Some(PlannedDirectory { name: META_PROPERTIES.to_owned(), fate: Fate::Offline, expected, found })
 }
 
 /// A file that cannot be read is another finding.
@@ -35,34 +78,8 @@ pub(super) fn is_same_broker(properties: &MetaProperties, other: &Path) -> bool 
     let Ok(other) = Directory::open(other, "") else { return false };
     let other = properties_of(&other);
     let cluster = properties.get("cluster.id");
-    cluster.is_some() && cluster == other.get("cluster.id") && is_same_node(properties, &other)
-}
-
-fn is_same_node(properties: &MetaProperties, other: &MetaProperties) -> bool {
-    properties.node_id().is_some() && properties.node_id() == other.node_id()
-}
-
-/// `meta.properties` with another cluster than that of another data directory with the same node: a broker
-/// with both does not start.
-///
-/// *Source*: `MetaPropertiesEnsemble.verify`.
-pub(super) fn of_two_clusters(folder: &Directory, others: &[PathBuf]) -> Option<PlannedDirectory> {
-    let properties = properties_of(folder);
-    let cluster = properties.get("cluster.id")?;
-    let another = |path: &PathBuf| {
-        let theirs = properties_of(&Directory::open(path, "").ok()?);
-        let id = theirs.get("cluster.id").filter(|id| *id != cluster)?;
-        is_same_node(&properties, &theirs).then(|| format!("{cluster}, and {id} in {}", path.display()))
-    };
-    let found = others.iter().find_map(another)?;
-    Some(PlannedDirectory {
-        name: META_PROPERTIES.to_owned(),
-        fate: Fate::Refused,
-        expected:
-            "one cluster.id in all data directories of a broker (verify those of several clusters one by one)"
-                .to_owned(),
-        found,
-    })
+    let is_same_node = properties.node_id().is_some() && properties.node_id() == other.node_id();
+    cluster.is_some() && cluster == other.get("cluster.id") && is_same_node
 }
 
 /// `meta.properties` with the `directory.id` of another data directory of the broker, as after a copy of a

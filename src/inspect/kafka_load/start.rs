@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::data_directories::{copied, is_same_broker, of_two_clusters, others_of_broker, properties_of};
+use super::data_directories::{copied, is_same_broker, not_loaded, others_of_broker, properties_of};
 use crate::error::{Error, Result};
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, PartitionName, PartitionState};
 use crate::fs::{Directory, META_PROPERTIES};
@@ -39,6 +39,9 @@ pub enum Fate {
     SetAside,
     /// The broker does not start with it.
     Refused,
+    /// It is `meta.properties`, which the broker cannot load: it takes the data directory offline, and looks
+    /// at nothing in it.
+    Offline,
     /// There is no directory, although the metadata has the partition here and it had records: an empty
     /// partition takes its place.
     Missing,
@@ -57,6 +60,7 @@ impl Fate {
             Self::Deleted => "deleted",
             Self::SetAside => "set_aside",
             Self::Refused => "refused",
+            Self::Offline => "offline",
             Self::Missing => "missing",
             Self::Created => "created",
         }
@@ -83,8 +87,8 @@ pub struct PlannedDirectory {
 /// What a broker does with the directories of a data directory when it starts, by topic, partition and name;
 /// after them, the partitions that the metadata has there and that have no directory. Directories that it
 /// ignores, and those without a partition's name, with which it does not start, are left out. At the end,
-/// `meta.properties` is refused if there is none, if it is a copy of another directory's, or if it is of
-/// another cluster. `others`: further data directories, one of which may have the metadata log of the broker.
+/// `meta.properties`, if there is none, if it cannot be loaded, or if it is a copy of another directory's.
+/// `others`: further data directories, one of which may have the metadata log of the broker.
 ///
 /// # Errors
 /// [`Error::LogNotFound`]; [`Error::Io`]; [`Error::Interrupted`].
@@ -98,12 +102,11 @@ pub fn plan_start(path: &Path, others: &[PathBuf], interrupt: Interrupt) -> Resu
     for place in 0..loaded.len() {
         broker.refuse_abandoned(&loaded, &mut planned, place);
     }
-    let contradiction = of_two_clusters(&folder, others);
     let others = others_of_broker(&folder, others);
     let others: Vec<_> = others.iter().map(PathBuf::as_path).collect();
     refuse_elsewhere(&loaded, &mut planned, &others);
     planned.extend(broker.absent(&folder, &others, &loaded)?);
-    planned.extend(contradiction.or_else(|| copied(&folder, &others)));
+    planned.extend(not_loaded(&folder).or_else(|| copied(&folder, &others)));
     if folder.identity_of(META_PROPERTIES)?.is_none() {
         let (expected, found) = (NOT_FORMATTED.0.to_owned(), NOT_FORMATTED.1.to_owned());
         let name = META_PROPERTIES.to_owned();

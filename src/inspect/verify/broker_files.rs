@@ -12,7 +12,7 @@ use crate::inspect::internal_topics::{SnapshotFault, SnapshotFaultKind, snapshot
 use crate::inspect::kafka_load::NOT_FORMATTED;
 use crate::segment::with_descriptors;
 use crate::state::data_directory::{BOOTSTRAP_CHECKPOINT, CLEAN_SHUTDOWN};
-use crate::state::meta_properties::MetaProperties;
+use crate::state::meta_properties::{MetaProperties, WrongProperties};
 
 /// The maximum size of `quorum-state`, bytes.
 const MAX_BYTES: u64 = 64 << 10;
@@ -28,7 +28,7 @@ pub(super) fn check(directory: &Directory, has_metadata: bool) -> Result<Vec<Fin
         Ok(metadata) => Some(metadata),
         Err(Error::LogNotFound { .. }) => None,
         Err(error) => {
-            findings.push(super::unreadable(path, error)?.that_stops_a_broker());
+            findings.push(super::unreadable(path, error)?.that_takes_a_directory_offline());
             None
         }
     };
@@ -78,8 +78,13 @@ fn meta_properties(directory: &Directory) -> Result<Option<Finding>> {
         Finding::new(Rule::MetaPropertiesUnreadable, directory.path(), file, expected, found)
     };
     match MetaProperties::read(directory) {
-        Ok(Some(properties)) => Ok(match check_meta_properties(&properties) {
-            Err((expected, found)) => Some(new(expected, found).that_stops_a_broker()),
+        Ok(Some(properties)) => Ok(match properties.check() {
+            Err(WrongProperties { expected, found, is_loaded: true }) => {
+                Some(new(expected, found).that_stops_a_broker())
+            }
+            Err(WrongProperties { expected, found, is_loaded: false }) => {
+                Some(new(expected, found).that_takes_a_directory_offline())
+            }
             Ok(false) if directory.identity_of(CLUSTER_METADATA_DIRECTORY)?.is_some() => Some(
                 new("directory.id, by which the cluster knows the directory", "none".to_owned())
                     .with_severity(Severity::Info)
@@ -99,54 +104,9 @@ fn meta_properties(directory: &Directory) -> Result<Option<Finding>> {
             }))
         }
         Err(error) => {
-            super::unreadable(directory.path(), error).map(|found| Some(found.that_stops_a_broker()))
+            super::unreadable(directory.path(), error).map(|found| Some(found.that_takes_a_directory_offline()))
         }
     }
-}
-
-/// Checks what a broker needs of `meta.properties`: its version, the cluster's id and the broker's. Returns
-/// whether it has the id of the directory.
-///
-/// *Source*: `MetaProperties`.
-fn check_meta_properties(properties: &MetaProperties) -> std::result::Result<bool, (&'static str, String)> {
-    let number = |name: &str| properties.get(name).map(str::parse::<i32>);
-    let id = match number("version") {
-        None | Some(Ok(0)) => "broker.id",
-        Some(Ok(1)) => "node.id",
-        _ => {
-            return Err(("version 0 or 1", shown(properties, "version")));
-        }
-    };
-    match number(id) {
-        Some(Ok(0..)) => {}
-        // version 0 may have been written before the broker had an id
-        None if id == "broker.id"
-            && properties.get("cluster.id").is_some()
-            && properties.get("node.id").is_none() => {}
-        _ => return Err(("the number of the broker, from 0 up", shown(properties, id))),
-    }
-    // version 0 may have been written without it, and then a broker of KRaft does not start
-    if properties.get("cluster.id").is_none_or(str::is_empty) {
-        return Err(("cluster.id with the id of the cluster", shown(properties, "cluster.id")));
-    }
-    match properties.get("directory.id") {
-        Some(given) if !is_uuid(given) => {
-            Err(("directory.id with a UUID of 22 letters", format!("{given:?}")))
-        }
-        given => Ok(given.is_some() || id == "broker.id"),
-    }
-}
-
-/// A property as the file has it.
-fn shown(properties: &MetaProperties, name: &str) -> String {
-    properties.get(name).map_or_else(|| format!("no {name}"), |value| format!("{name}={value}"))
-}
-
-/// *Source*: `Uuid.fromString`.
-fn is_uuid(text: &str) -> bool {
-    let is_digit = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-' || letter == b'_';
-    // of the last letter only the upper two bits count, and the JDK refuses others
-    text.len() == 22 && text.bytes().all(is_digit) && text.ends_with(['A', 'Q', 'g', 'w'])
 }
 
 /// `quorum-state`: the first line is a JSON object.
@@ -157,7 +117,8 @@ fn quorum_state(metadata: &Directory) -> Result<Option<Finding>> {
         Ok(Some(text)) => text,
         Ok(None) => return Ok(None),
         Err(error) => {
-            return super::unreadable(metadata.path(), error).map(|found| Some(found.that_stops_a_broker()));
+            return super::unreadable(metadata.path(), error)
+                .map(|found| Some(found.that_takes_a_directory_offline()));
         }
     };
     let wrong = match serde_json::from_slice::<serde_json::Value>(first_line(&text)) {
@@ -248,6 +209,8 @@ fn snapshot(directory: &Directory, name: &str) -> Result<Option<Finding>> {
                     ),
             }))
         }
-        Err(error) => super::unreadable(partition, error).map(|found| Some(found.that_stops_a_broker())),
+        Err(error) => {
+            super::unreadable(partition, error).map(|found| Some(found.that_takes_a_directory_offline()))
+        }
     }
 }

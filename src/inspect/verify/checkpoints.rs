@@ -94,12 +94,12 @@ impl Checkpoints {
                     } else if name == HIGH_WATERMARKS && !has_partitions(&path_of(directory, up))? {
                         finding.with_severity(Severity::Warning).because(NOT_READ)
                     } else {
-                        finding.that_stops_a_broker()
+                        finding.that_takes_a_directory_offline()
                     });
                     Ok(OffsetCheckpoint::default())
                 }
                 Err(error) => {
-                    findings.push(super::unreadable(&path, error)?.that_stops_a_broker());
+                    findings.push(super::unreadable(&path, error)?.that_takes_a_directory_offline());
                     Ok(OffsetCheckpoint::default())
                 }
             }

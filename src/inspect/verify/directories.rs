@@ -39,7 +39,7 @@ pub(super) fn check(folder: &Directory, others: &[PathBuf]) -> Result<Vec<Findin
                     _ => finding,
                 });
             }
-            Fate::Kept | Fate::Metadata | Fate::Stray | Fate::Unserved | Fate::Refused => {}
+            Fate::Kept | Fate::Metadata | Fate::Stray | Fate::Unserved | Fate::Refused | Fate::Offline => {}
         }
     }
     Ok(findings)

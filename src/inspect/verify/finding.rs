@@ -35,6 +35,9 @@ pub struct Finding {
     pub evidence: Vec<String>,
     /// Whether a broker that has no other data directory does not start with it, or ends soon after.
     pub stops_broker: bool,
+    /// Whether a broker that has other data directories only takes this one offline, and starts with the
+    /// others. It does not start without the one that has the metadata log of the cluster.
+    pub takes_directory_offline: bool,
     /// Whether the checksum of a batch that is out of order is right.
     is_as_written: bool,
     /// The partition's directory, for the advice.
@@ -64,6 +67,7 @@ impl Finding {
             found: found.into(),
             evidence: Vec::new(),
             stops_broker: false,
+            takes_directory_offline: false,
             is_as_written: false,
             partition: partition.to_owned(),
             remedy: rule.remedy(),
@@ -104,6 +108,11 @@ impl Finding {
     /// As an error: a broker does not start with it.
     pub(super) fn that_stops_a_broker(self) -> Self {
         Self { severity: Severity::Error, stops_broker: true, ..self }
+    }
+
+    /// As an error: a broker takes the data directory offline, and does not start if it has no other.
+    pub(super) fn that_takes_a_directory_offline(self) -> Self {
+        Self { takes_directory_offline: true, ..self.that_stops_a_broker() }
     }
 
     pub(super) fn because(mut self, evidence: impl Into<String>) -> Self {

@@ -45,7 +45,12 @@ pub(super) fn failure(partition: &Path, known: &[Finding]) -> Result<Option<Find
     }
     let found = format!("{}: {}", failure.kind.class(), failure.reason);
     let expected = "a log that a broker loads after a clean stop";
-    let finding = Finding::new(Rule::LoadFails, partition, &file, expected, found).that_stops_a_broker();
+    let finding = Finding::new(Rule::LoadFails, partition, &file, expected, found);
+    let finding = if failure.kind.takes_directory_offline() {
+        finding.that_takes_a_directory_offline()
+    } else {
+        finding.that_stops_a_broker()
+    };
     let is_mended = known.iter().any(|known| known.file == file && known.rule.remedy() == Remedy::Repair);
     Ok(Some(if is_mended { finding } else { finding.with_remedy(LOOK) }))
 }

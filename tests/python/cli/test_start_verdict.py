@@ -199,38 +199,101 @@ def test_what_ends_a_broker_in_one_of_its_data_directories_ends_it_in_all(
     assert code == 1
     assert [summary["starts"] for summary in summaries] == [starts, False]
     shown = command("verify", data, other, "--as-kafka", "-q")[1]
-    assert shown.count("with these data directories does not start") == 2 - starts
+    assert shown.count("with these data directories does not start") == (0 if starts else 2)
+    assert shown.count("with these data directories starts without this one") == starts
     assert shown.count(f"{other / file.removesuffix('/x')}: expected") + shown.count(f"{other / file}: ") >= 1
 
 
-def test_directories_of_two_brokers_have_a_verdict_each_and_are_named(
-    command: Command, data: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    "properties",
+    [
+        "version=1\nnode.id=2\n",
+        "version=1\nnode.id=1\ncluster.id=x\n",
+        "version=1\nnode.id=2\ncluster.id=x\n",
+        "version=0\nbroker.id=1\ncluster.id=x\n",
+    ],
+)
+def test_directories_of_two_brokers_have_a_verdict_each_and_no_broker_starts_with_both(
+    command: Command, data: Path, tmp_path: Path, properties: str
 ) -> None:
-    """A broker with both ends with "Stored node id 2 doesn't match previous node id 1"."""
+    """A broker with both ends with "Stored node id 2 doesn't match previous node id 1" or "Invalid cluster.id"."""
     other = another_of_broker(data, tmp_path / "other")
     said = "not all of one broker: no broker starts with all of them"
     assert said not in command("verify", data, other, "--as-kafka", "-q")[2]
-    text = (other / "meta.properties").read_text()
-    (other / "meta.properties").write_text(text.replace("node.id=1", "node.id=2"))
+    cluster = "" if "cluster.id" in properties else "cluster.id=Q29yZHdvb2RDb3JwdXMwMQ\n"
+    (other / "meta.properties").write_text(properties + cluster)
     code, shown, error = command("verify", data, other, "--as-kafka", "-q")
-    assert (code, shown.count("with this data directory alone starts")) == (0, 2)
+    assert (code, shown.count("with this data directory alone starts")) == (1, 2)
     assert said in error
+    _, _, summaries = verdicts(command, data, other)
+    assert [(summary["starts"], summary["other_directories"]) for summary in summaries] == [(True, [])] * 2
+    assert all(command("verify", path, "--as-kafka")[0] == 0 for path in (data, other))
 
 
-@pytest.mark.parametrize("version", [0, 1])
-def test_two_clusters_in_the_data_directories_of_a_broker_stop_it(
-    command: Command, data: Path, tmp_path: Path, version: int
+@pytest.mark.parametrize(
+    ("properties", "starts"),
+    [
+        ("version=1\ncluster.id=x\n", True),
+        ("version=1\nnode.id=2\n", True),
+        ("version=2\nnode.id=2\ncluster.id=x\n", True),
+        ("", False),
+        ("version=0\ncluster.id=Q29yZHdvb2RDb3JwdXMwMQ\n", False),
+    ],
+)
+def test_a_directory_whose_ids_cannot_be_loaded_is_offline_and_one_without_ids_ends_every_broker(
+    command: Command, data: Path, tmp_path: Path, properties: str, starts: bool
 ) -> None:
-    """A broker ends with "Invalid cluster.id"."""
-    other = tmp_path / "other"
-    other.mkdir()
-    node = "broker.id" if version == 0 else "node.id"
-    (other / "meta.properties").write_text(f"version={version}\n{node}=1\ncluster.id=x\n")
+    other = another_of_broker(data, tmp_path / "other")
+    (other / "meta.properties").write_text(properties)
+    # a broker looks at nothing in a directory that is offline
+    (other / "backup").mkdir()
+    code, _, summaries = verdicts(command, data, other)
+    assert (code, [summary["starts"] for summary in summaries]) == (1, [starts, False])
+    _, shown, error = command("verify", data, other, "--as-kafka", "-q")
+    assert not error
+    assert shown.count("with these data directories starts without this one") == starts
+    # of three brokers, too
+    third = another_of_broker(data, tmp_path / "third")
+    text = (third / "meta.properties").read_text()
+    (third / "meta.properties").write_text(text.replace("node.id=1", "node.id=2"))
+    code, _, summaries = verdicts(command, data, other, third)
+    assert [summary["starts"] for summary in summaries] == [starts, False, starts]
+    assert summaries[1]["other_directories"] == [str(data), str(third)]
+    # with no other directory
+    assert "with this data directory alone does not start" in command("verify", other, "--as-kafka", "-q")[1]
+
+
+@pytest.mark.parametrize("broken", ["recovery-point-offset-checkpoint", "quorum-state", "meta.properties", "cities-0"])
+def test_a_broker_ends_if_the_directory_with_the_metadata_log_is_offline(
+    command: Command, data: Path, tmp_path: Path, broken: str
+) -> None:
+    """Without it, the others have no metadata."""
+    other = another_of_broker(data, tmp_path / "other")
+    if broken == "quorum-state":
+        (data / METADATA / broken).unlink()
+        (data / METADATA / broken).mkdir()
+    elif broken == "meta.properties":
+        (data / broken).write_text((data / broken).read_text().replace("version=1", "version=2"))
+    elif broken == "cities-0":
+        (data / broken / "leader-epoch-checkpoint").write_bytes(bytes(20))
+    else:
+        (data / broken).write_bytes(bytes(20))
     code, _, summaries = verdicts(command, data, other)
     assert (code, [summary["starts"] for summary in summaries]) == (1, [False, False])
-    reasons = {reason["file"]: reason["reason"] for summary in summaries for reason in summary["reasons"]}
-    assert reasons.keys() == {str(data / "meta.properties"), str(other / "meta.properties")}
-    assert all("expected one cluster.id in all data directories of a broker" in reason for reason in reasons.values())
+    assert summaries[0]["reasons"] == summaries[1]["reasons"]
+    shown = command("verify", data, other, "--as-kafka", "-q")[1]
+    assert shown.count("with these data directories does not start") == 2
+
+
+def test_a_broker_reads_bootstrap_checkpoint_only_beside_the_metadata_log(
+    command: Command, data: Path, tmp_path: Path
+) -> None:
+    other = another_of_broker(data, tmp_path / "other")
+    (other / "bootstrap.checkpoint").write_bytes(bytes(20))
+    assert [summary["starts"] for summary in verdicts(command, data, other)[2]] == [True, True]
+    assert [summary["starts"] for summary in verdicts(command, other)[2]] == [False]
+    (data / "bootstrap.checkpoint").write_bytes(bytes(20))
+    assert [summary["starts"] for summary in verdicts(command, data, other)[2]] == [False, False]
 
 
 @pytest.mark.parametrize("state", ["delete", "stray"])
@@ -383,6 +446,9 @@ def test_what_is_wrong_with_meta_properties_is_shown_as_in_the_file(command: Com
         ("version=2\n", "version=2"),
         ("version=1\nnode.id=1\n", "no cluster.id"),
         ("version=0\nbroker.id=1\n", "no cluster.id"),
+        ("version=0\ncluster.id=x\nnode.id=1\n", "no broker.id"),
+        ("version=1\ncluster.id=x\nnode.id=-1\n", "node.id=-1"),
+        (f"version=1\ncluster.id=x\nnode.id=1\ndirectory.id={'A' * 21}Q\n", f'"{"A" * 21}Q"'),
     ):
         properties.write_text(text)
         (finding,) = [finding for finding in cw.verify(data).findings if finding.code == "meta_properties_unreadable"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -82,6 +83,11 @@ PROPERTIES: dict[str, Break] = BYTES | {
     "no node.id": content(lambda text: text.replace(b"node.id", b"node")),
     "no directory.id": content(lambda text: text.replace(b"directory.id", b"directory")),
     "a wrong directory.id": content(lambda text: text.replace(b"directory.id=", b"directory.id=?")),
+    "a reserved directory.id": content(
+        lambda text: re.sub(b"directory.id=.*", b"directory.id=AAAAAAAAAAAAAAAAAAAAAQ", text)
+    ),
+    "an empty cluster.id": content(lambda text: re.sub(b"cluster.id=.*", b"cluster.id=", text)),
+    "version 0 without broker.id": content(lambda text: re.sub(b"version=1|node.id=.*", b"version=0", text)),
     "colons": content(lambda text: text.replace(b"=", b" : ")),
 }
 QUORUM: dict[str, Break] = BYTES | {

@@ -29,7 +29,24 @@ def with_properties(pattern: str, replacement: str) -> Second:
 
 
 def of_version_0(lines: str) -> Second:
-    return lambda _, other: (other.mkdir(), (other / PROPERTIES).write_text(f"version=0\nbroker.id=1\n{lines}"))
+    return lambda _, other: (other.mkdir(), (other / PROPERTIES).write_text(f"version=0\n{lines}"))
+
+
+def of_first(change: Callable[[Path], object]) -> Second:
+    """Change the first directory, which has the metadata log."""
+    return lambda data, other: (another_of_broker(data, other), change(data))
+
+
+def with_zeros(name: str) -> Callable[[Path], object]:
+    return lambda data: (data / name).write_bytes(bytes(20))
+
+
+def with_directory(name: str) -> Callable[[Path], object]:
+    return lambda data: ((data / name).unlink(), (data / name).mkdir())
+
+
+def both(first: Second, change: Callable[[Path], object]) -> Second:
+    return lambda data, other: (first(data, other), change(other))
 
 
 def with_file(name: str) -> Second:
@@ -48,14 +65,34 @@ SECOND: dict[str, Second] = {
     "another node": with_properties("node.id=1", "node.id=2"),
     "the same directory.id": lambda data, other: (other.mkdir(), shutil.copy(data / PROPERTIES, other)),
     "no directory.id": with_properties("directory.id=.*\n", ""),
-    "version 0 without a cluster": of_version_0(""),
-    "version 0 with another cluster": of_version_0("cluster.id=x\n"),
+    "version 0 without a cluster": of_version_0("broker.id=1\n"),
+    "version 0 with another cluster": of_version_0("broker.id=1\ncluster.id=x\n"),
     "two metadata logs": lambda data, other: shutil.copytree(
         data / METADATA, another_of_broker(data, other) / METADATA
     ),
     "a foreign directory": with_file("backup/x"),
     "a partition that cannot be loaded": with_file("cities-1/notes.log"),
     "an offline directory": with_file("recovery-point-offset-checkpoint"),
+    "a damaged bootstrap.checkpoint": with_file("bootstrap.checkpoint"),
+    "version 0 without a broker": of_version_0("cluster.id=Q29yZHdvb2RDb3JwdXMwMQ\n"),
+    "no ids": both(another_of_broker, lambda other: (other / PROPERTIES).write_text("")),
+    "no cluster.id": with_properties("cluster.id=.*\n", ""),
+    "no node.id": with_properties("node.id=.*\n", ""),
+    "meta.properties is a directory": both(another_of_broker, with_directory(PROPERTIES)),
+    "version 2 with another cluster": with_properties("version=1|cluster.id=.*", "version=2"),
+    "version 2 and a foreign directory": both(
+        with_properties("version=1", "version=2"), lambda other: (other / "backup").mkdir()
+    ),
+    "no node.id and a partition of the first directory": both(
+        with_properties("node.id=.*\n", ""),
+        lambda other: shutil.copytree(other.parent / "data" / "cities-1", other / "cities-1"),
+    ),
+    "an offline metadata directory": of_first(with_zeros("recovery-point-offset-checkpoint")),
+    "an offline partition beside the metadata log": of_first(with_zeros("cities-0/leader-epoch-checkpoint")),
+    "version 2 of the metadata directory": of_first(
+        lambda data: (data / PROPERTIES).write_text((data / PROPERTIES).read_text().replace("version=1", "version=2"))
+    ),
+    "quorum-state is a directory": of_first(with_directory(f"{METADATA}/quorum-state")),
 }
 
 
@@ -84,3 +121,4 @@ def test_a_broker_starts_with_two_data_directories_as_the_verdict_says(
     assert verdicts.keys() == {str(data), str(other)}
     if case in {"usual", "no directory.id"}:
         assert (code, starts) == (0, True)
+    assert starts or code == 1
