@@ -42,6 +42,8 @@ use crate::record::MAX_BATCH_BYTES;
 pub use crate::segment::{Change, PlannedSegment};
 use crate::segment::{OpenFiles, Warnings};
 use crate::state::checkpoint::DurableOffsetFile;
+#[cfg(feature = "binding")]
+use crate::state::truncation_count;
 use crate::types::{Interrupt, Io, OnWarning};
 
 pub use column::Column;
@@ -171,7 +173,7 @@ impl Log {
     #[cfg(feature = "binding")]
     #[doc(hidden)]
     pub fn is_being_truncated(&self) -> bool {
-        crate::state::truncation_count::is_in_progress(self.truncations())
+        truncation_count::is_in_progress(self.truncations())
     }
 
     /// The absolute path by which the directory was opened.
