@@ -154,3 +154,9 @@ def test_one_level_above_data_directories_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(cw.ConfigError, match=r"disks, which has none and whose folder .*one is one: give the path"):
         cw.LogDir(tmp_path / "disks")
     assert len(cw.LogDir(tmp_path / "disks" / "one")) == 0
+
+
+def test_a_file_in_a_folder_that_is_missing_is_an_error_about_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="the folder of the new file does not exist") as raised:
+        cw.Log(corpus.partition("01-plain").path).scan().to_parquet(tmp_path / "no" / "a.parquet")
+    assert raised.value.filename == str(tmp_path / "no")
