@@ -9,9 +9,10 @@ import typer
 
 import cordwood
 from cordwood import CordwoodError, Log, LogDir, LogNotFoundError, Segment, classify
-from cordwood._core import _offsets_in_words, _partition_parts
+from cordwood._core import _partition_parts
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
 from cordwood.cli.log_warnings import silent_log
+from cordwood.cli.missing_segments import missing_in_words, missing_segments
 from cordwood.cli.others import Other, others_in, others_in_words
 from cordwood.cli.path import parse_path
 from cordwood.cli.segment_files import segment_files
@@ -319,7 +320,7 @@ def _topic_row(entry: dict[str, Any]) -> list[str]:
 
 def _segments(listed: _Listed, order: _Order) -> dict[str, Any]:
     log, bases = listed
-    missing = _missing(log)
+    missing = missing_segments(log)
     rows = [_segment(segment) for segment in log.segments if bases is None or segment.base_offset in bases]
     usage = disk_usage(Path(log.path))
     return {
@@ -339,12 +340,6 @@ def _segments(listed: _Listed, order: _Order) -> dict[str, Any]:
     }
 
 
-def _missing(log: Log) -> list[cordwood.OffsetGap]:
-    """Return the gaps between segments, unless the log shows that it is compacted."""
-    gaps = log.offset_gaps()
-    return [] if not gaps or log.is_compacted else gaps
-
-
 def _print_segments(log: Log, document: dict[str, Any]) -> None:
     count = len(log.segments)
     shown = len(document["segments"])
@@ -357,9 +352,7 @@ def _print_segments(log: Log, document: dict[str, Any]) -> None:
     print_text(f"{several(document['files'], 'file')}, {bytes_in_words(document['disk_bytes'])} on disk")
     print_text(f"contents are unchecked: cordwood verify {log.path} reads and checks them", style="dim")
     for gap in document["missing"]:
-        offsets = _offsets_in_words(gap["start_offset"], gap["end_offset"])
-        text = f"warning: no segment contains {offsets}: unless the log is compacted, a segment is missing"
-        print_text(text, style="yellow")
+        print_text(f"warning: {missing_in_words(**gap)}", style="yellow")
     for warning in document["warnings"]:
         print_text(f"warning: {warning}", style="yellow")
 

@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
-from cordwood import RepairPlan
+from cordwood import Log, RepairPlan
 from cordwood import repair as repair_partition
 from cordwood.cli.exit_codes import FAILED
 from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
+from cordwood.cli.log_warnings import silent_log
+from cordwood.cli.missing_segments import missing_in_words, missing_segments
 from cordwood.cli.path import parse_path
 from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
@@ -126,6 +128,11 @@ def _say(plan: RepairPlan) -> None:
         print_text(f"{file}: not a file of the log; a broker does not load the partition before you move it away")
     if plan.is_clean:
         print_text(f"{plan.path}: nothing to repair; the log ends at offset {plan.log_end_offset}")
+        with silent_log():
+            gaps = missing_segments(Log(plan.path))
+        for gap in gaps:
+            text = missing_in_words(gap.start_offset, gap.end_offset)
+            print_text(f"warning: {text}, which a repair cannot restore", style="yellow")
         return
     words = "the repair changed these files" if plan.is_applied else "a repair would change these files"
     actions = [[Path(action.file).name, str(action).removeprefix(f"{action.file}: ")] for action in plan.actions]

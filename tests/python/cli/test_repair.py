@@ -62,3 +62,14 @@ def test_an_image_without_a_batch_is_nothing_found(tmp_path: Path) -> None:
     (tmp_path / "zeros").write_bytes(bytes(5000))
     code, _, error = outputs("carve", tmp_path / "zeros")
     assert (code, "no whole batch in 5000 bytes" in error) == (1, True)
+
+
+def test_a_missing_segment_is_named_where_nothing_can_be_repaired(tmp_path: Path) -> None:
+    path = Path(shutil.copytree(corpus.GOLDEN / "01-plain" / "orders-0", tmp_path / "orders-0"))
+    bases = sorted(int(file.stem) for file in path.glob("*.log"))
+    assert "no segment" not in outputs("repair", path)[1]
+    for file in path.glob(f"{bases[1]:020d}.*"):
+        file.unlink()
+    code, out, _ = outputs("repair", path)
+    assert (code, "nothing to repair" in out) == (0, True)
+    assert f"no segment contains offsets {bases[1]} to {bases[2] - 1}" in out
