@@ -67,7 +67,10 @@ class FollowedLog:
 
     def _changed_to(self, log: Log) -> bool:
         """Continue with the log as it is now; see `refresh`."""
-        self.log, end, difference = self._state(_after_truncation(log))
+        self.log, end, difference = self._state(log)
+        if end < (self.next_offset or 0):
+            # an error follows: it names the end after the truncation
+            self.log, end, difference = self._state(_after_truncation(log))
         if self.next_offset is None:
             return True
         if end < self.next_offset:

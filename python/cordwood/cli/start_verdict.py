@@ -179,14 +179,19 @@ class Verdict:
             reasons |= other.fatal()
         return reasons
 
+    @property
+    def is_left_out(self) -> bool:
+        """Whether a broker starts on the other data directories, and serves no partition of this one."""
+        ends = self.elsewhere() or self.fatal() or all(other.reasons() for other in self.others)
+        return bool(self.reasons()) and not ends
+
     def __str__(self) -> str:
         """Return the verdict in one line."""
-        if self.elsewhere() or self.fatal() or (self.reasons() and all(other.reasons() for other in self.others)):
-            words = "does not start"
-        else:
-            words = "starts without this one" if self.reasons() else "starts"
         alone = "these data directories" if self.others else "this data directory alone"
-        return f"{self.directory}: a broker of Kafka 4.3.1 with {alone} {words}; {self.outcomes}"
+        start = f"{self.directory}: a broker of Kafka 4.3.1 with {alone}"
+        if self.is_left_out:
+            return f"{start} starts without this one, and serves none of its partitions"
+        return f"{start} {'does not start' if self.reasons() or self.elsewhere() else 'starts'}; {self.outcomes}"
 
 
 def is_emptied(finding: Finding) -> bool:
@@ -227,6 +232,7 @@ def _say_verdict(verdict: Verdict, *, json: bool) -> bool:
             "path": str(verdict.directory.absolute()),
             "other_directories": [str(other.directory.absolute()) for other in verdict.others],
             "starts": not reasons,
+            "is_left_out": verdict.is_left_out,
             "reasons": [{"file": file, "reason": reason} for file, reason in reasons.items()],
             "strays": [{"file": file, "reason": reason} for file, reason in outcomes.strays],
             "missing_directories": [{"file": file, "reason": reason} for file, reason in outcomes.missing],

@@ -119,9 +119,9 @@ fn partitions(
     Ok(found)
 }
 
-/// Makes the destination a data directory, if the source is one. Returns whether it is new, and the lock that the
-/// writers of a data directory share, if it is one. A journal in it says that the copy of this source has begun
-/// it, and not yet completed it.
+/// Makes the destination a data directory, if the source is one. Returns whether it is new, and the lock that
+/// the writers of a data directory share, if it is one. A journal in it says that the copy of this source has
+/// begun it, and not yet completed it.
 fn begin(
     source: &Directory,
     to: &Directory,

@@ -2,18 +2,20 @@
 
 use std::ops::Range;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::SegmentFile;
 use crate::fs::names::{FileKind, Stage};
 use crate::log::{LiveOffsets, Log};
 use crate::segment::Segment;
+use crate::state::data_directory::DataDirectory;
 use crate::types::offsets_in_words;
-use crate::writer::OnlyCopies;
+use crate::writer::{OnlyCopies, unfinished_deletion};
 
 const RENAME: &str = "without .deleted it is a segment again";
 
 /// For a file whose name or offsets a live segment has or may have had: a rename would replace that one, let
-/// offsets go back, or bring back what a compaction removed.
+/// offsets go back, or bring back what a compaction removed. Also for one that no live segment follows: a
+/// truncation leaves this, too, and the log may have other records at these offsets now, or get them.
 const COPY: &str = "to read its records, copy it to a directory of its own, without .deleted; it may contradict the segments of \
      this log";
 
@@ -24,7 +26,10 @@ pub(super) fn only_copies(log: &Log) -> Result<Vec<(String, String)>> {
     if deleted.is_empty() {
         return Ok(Vec::new());
     }
-    let (kept, _) = OnlyCopies::in_log(log).split(deleted, &(log.log_start_offset()..i64::MAX))?;
+    // a writer and a repair keep the files of an unfinished deletion, too
+    let start = unfinished_deletion(log, data_directory_around(log)?.as_ref())?;
+    let needed = start.unwrap_or(log.log_start_offset())..i64::MAX;
+    let (kept, _) = OnlyCopies::in_log(log).split(deleted, &needed)?;
     let mut found = Vec::new();
     for file in kept.into_iter().filter(|file| file.parsed.kind == FileKind::Log) {
         let offsets = log.offsets_of_file(&file, true)?;
@@ -45,6 +50,25 @@ pub(super) fn only_copies(log: &Log) -> Result<Vec<(String, String)>> {
     Ok(found)
 }
 
+/// The data directory around a log, if it is in one.
+pub(super) fn data_directory_around(log: &Log) -> Result<Option<DataDirectory>> {
+    match DataDirectory::around(log.directory()) {
+        // a name that no topic has: the checkpoints have no line for it
+        Err(Error::Config { .. }) => Ok(None),
+        around => around,
+    }
+}
+
+/// Whether each `.deleted` file with batches can be a segment again.
+pub(super) fn can_be_renamed(log: &Log) -> Result<bool> {
+    for file in log.deleted_files()?.iter().filter(|file| file.parsed.kind == FileKind::Log) {
+        if advice(log, file, log.offsets_of_file(file, true)?.as_ref())? != RENAME {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// How the records of a `.deleted` file can be read. `offsets`: `None` if they are not known.
 pub(super) fn advice(log: &Log, file: &SegmentFile, offsets: Option<&Range<i64>>) -> Result<&'static str> {
     let Some(offsets) = offsets else { return Ok(COPY) };
@@ -52,8 +76,12 @@ pub(super) fn advice(log: &Log, file: &SegmentFile, offsets: Option<&Range<i64>>
     if log.directory().identity_of(live_name)?.is_some() {
         return Ok(COPY);
     }
+    if log.segments().last().is_none_or(|last| last.base_offset() < offsets.end) {
+        return Ok(COPY);
+    }
     let start = file.parsed.base_offset.min(offsets.start);
-    for segment in log.segments().iter().filter(|segment| segment.base_offset() < offsets.end) {
+    let is_near = |segment: &&Segment| segment.base_offset() < offsets.end && start < segment.upper();
+    for segment in log.segments().iter().map(AsRef::as_ref).filter(is_near) {
         if start < end_of(log, segment)? {
             return Ok(COPY);
         }

@@ -9,7 +9,6 @@ use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind};
 use crate::log::Log;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE, DurableOffsetFile};
 use crate::state::clean_marker::{CLEAN, CleanMarker};
-use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
 use crate::state::producer_ids::{PRODUCERS, ProducerIds};
@@ -111,11 +110,7 @@ impl WriterFiles {
     pub(super) fn compare(mut self, log: &Log) -> Result<Vec<Finding>> {
         let end = log.log_end_offset()?;
         let (directory, segments) = (log.directory(), log.segments().iter().cloned().collect::<Vec<_>>());
-        let data_directory = match DataDirectory::around(directory) {
-            // a name that no topic has: the checkpoints have no line for it
-            Err(Error::Config { .. }) => None,
-            around => around?,
-        };
+        let data_directory = deleted_files::data_directory_around(log)?;
         // a log that is being emptied has lost its records on purpose
         if !self.is_emptied {
             let of_start = if self.checkpoint.is_some() { CHECKPOINT } else { LEADER_EPOCH_CHECKPOINT };
@@ -127,8 +122,13 @@ impl WriterFiles {
                 let last = self.findings.pop().map(|finding| beside_deleted(finding, log)).transpose()?;
                 self.findings.extend(last);
             } else if let Some(start) = unfinished_deletion(log, data_directory.as_ref())? {
-                let remedy = if self.checkpoint.is_some() { TAKE_BACK_FROM_WRITER } else { TAKE_BACK };
-                self.findings.push(in_deletion(log, start).with_remedy(remedy));
+                let remedy = match self.checkpoint {
+                    _ if !deleted_files::can_be_renamed(log)? => READ_ELSEWHERE,
+                    Some(_) => TAKE_BACK_FROM_WRITER,
+                    None => TAKE_BACK,
+                };
+                let finding = in_deletion(log, start).with_remedy(remedy);
+                self.findings.push(beside_deleted(finding, log)?);
             }
         }
         if let Err(error) = refuse_remote_start(directory, &segments, data_directory.as_ref()) {
@@ -211,6 +211,12 @@ fn beside_deleted(mut finding: Finding, log: &Log) -> Result<Finding> {
 const TAKE_BACK: Remedy = Remedy::manual(
     "nothing, if a broker was deleting the segments; otherwise remove the suffix .deleted from the names of their files, which takes the \
      records back",
+);
+
+/// Not all of the files can be segments again.
+const READ_ELSEWHERE: Remedy = Remedy::manual(
+    "nothing, if a broker was deleting the segments; otherwise copy the files named .deleted to a directory of their own, without this suffix, \
+     and read their records there",
 );
 
 /// The writer has noted the log start offset that it has found.

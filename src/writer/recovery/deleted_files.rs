@@ -76,10 +76,16 @@ impl<'a> OnlyCopies<'a> {
         Ok(deleted.into_iter().partition(|file| kept_bases.contains(&file.parsed.base_offset)))
     }
 
-    /// Whether all records of a `.log` are elsewhere, or not needed. Of a damaged one this is not known. The
-    /// headers come first: a file that stays is found again at each opening, and then no payload is read.
+    /// Whether all records of a `.log` are elsewhere, or not needed. Of a damaged one this is not known.
+    ///
+    /// *Cost*: headers come first, because a file that stays is found again at each opening. Its payloads,
+    /// and those of the live segments with its offsets, are read if the headers say that all records are
+    /// there.
     fn is_covered(&mut self, file: &SegmentFile, needed: &Range<i64>) -> Result<bool> {
         let Some(offsets) = self.log.offsets_of_file(file, false)? else { return Ok(false) };
+        if offsets.end <= needed.start {
+            return Ok(true);
+        }
         let base_offset = file.parsed.base_offset;
         Ok(self.has(base_offset, &offsets, needed, false)?
             && self.log.offsets_of_file(file, true)?.is_some()
@@ -109,9 +115,10 @@ impl<'a> OnlyCopies<'a> {
     }
 
     /// The offsets of which a segment of a compacted log has all records that remain: all up to its last
-    /// batch, and up to the next segment if it has a batch at or above the base offset of the deleted
-    /// segment. That one was then merged into it, and its last records can be superseded. `None` if the
-    /// log is not compacted, and if something is damaged or was cut out: a gap can then be a loss.
+    /// batch, and up to the next segment if a compaction has written it instead of the deleted one, whose
+    /// last records can be superseded. Its own batches show that: one at or above the base offset of a
+    /// deleted segment with a later name, or one that was rewritten. `None` if the log is not compacted, and
+    /// if something is damaged or was cut out: a gap can then be a loss.
     fn merged_run(
         &mut self,
         segment: &Segment,
@@ -126,7 +133,8 @@ impl<'a> OnlyCopies<'a> {
         if !self.log.is_compacted()? || self.has_cuts(base_offset)? {
             return Ok(None);
         }
-        let is_merged = end > deleted_base && !segment.is_last();
+        let is_later = deleted_base > base_offset;
+        let is_merged = end > deleted_base && !segment.is_last() && (is_later || segment.is_compacted()?);
         Ok(Some(base_offset..if is_merged { segment.upper() } else { end }))
     }
 

@@ -198,7 +198,9 @@ def test_what_ends_a_broker_in_one_of_its_data_directories_ends_it_in_all(
     code, _, summaries = verdicts(command, data, other)
     assert code == 1
     assert [summary["starts"] for summary in summaries] == [starts, False]
+    assert [summary["is_left_out"] for summary in summaries] == [False, starts]
     shown = command("verify", data, other, "--as-kafka", "-q")[1]
+    assert shown.count("serves none of its partitions") == starts
     assert shown.count("with these data directories does not start") == (0 if starts else 2)
     assert shown.count("with these data directories starts without this one") == starts
     assert shown.count(f"{other / file.removesuffix('/x')}: expected") + shown.count(f"{other / file}: ") >= 1

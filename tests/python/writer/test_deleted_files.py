@@ -245,6 +245,28 @@ def test_a_segment_that_a_compaction_lost_stays(tmp_path: Path, policy: Policy) 
     assert repaired_twice(path, policy) == {file_name(2, ".log.deleted")}
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_copy_of_a_segment_that_lost_its_end_stays_also_in_a_compacted_log(tmp_path: Path, policy: Policy) -> None:
+    """A compaction of another segment says nothing about this one."""
+    rewritten = [batch(0, [Rec(b"b", offset_delta=1)], last_offset_delta=1)]
+    whole = [batch(offset, [Rec(b"c")]) for offset in (2, 3, 4)]
+    path = write_partition(tmp_path / "orders-0", [(0, rewritten), (2, whole[:1]), (5, [batch(5, [Rec(b"e")])])])
+    (path / file_name(2, ".log.deleted")).write_bytes(b"".join(whole))
+    assert cw.Log(path).is_compacted
+    assert COPY in evidence(path)[file_name(2, ".log.deleted")][0]
+    assert repaired_twice(path, policy) == {file_name(2, ".log.deleted")}
+
+
+def test_a_deleted_segment_above_the_end_of_the_log_is_not_to_be_renamed(tmp_path: Path) -> None:
+    """A follower's truncation leaves it; with its epoch, the batches of the log would seem damaged."""
+    live = [batch(0, [Rec(b"a")], leader_epoch=1), batch(1, [Rec(b"b")], leader_epoch=5)]
+    path = write_partition(tmp_path / "orders-0", [(0, live)])
+    (path / file_name(2, ".log.deleted")).write_bytes(batch(2, [Rec(b"c")], leader_epoch=3))
+    [found] = evidence(path).values()
+    assert COPY in found[0]
+    assert RENAME not in found[0]
+
+
 def test_salvage_of_a_compacted_log_keeps_the_copy_of_what_it_takes_out(tmp_path: Path) -> None:
     """Afterwards, the offsets that it took out look like those of superseded records."""
     live = [batch(0, [Rec(b"b", offset_delta=1)], last_offset_delta=1), *(batch(n, [Rec(b"c")]) for n in (2, 3))]
