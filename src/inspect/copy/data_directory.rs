@@ -81,17 +81,14 @@ pub fn copy_data_directory(
         }
         (bytes, total_bytes) = (bytes + last.bytes, total_bytes + last.total_bytes);
     }
-    let mut locks = Vec::from_iter(lock);
-    if !locks.is_empty() {
-        // a broker that has stopped meanwhile deletes the file of the lock
-        locks.push(Lock::shared(&to, DATA_DIRECTORY_LOCK)?);
-        for name in [CLEANED_OFFSETS, HIGH_WATERMARKS] {
-            copy_lines(&source, &to, name, &done)?;
-        }
-        // without that file, no broker starts on the copy
-        if is_new && has_only(&to, &partitions)? && to.identity_of(META_PROPERTIES)?.is_some() {
-            to.replace(CLEAN_SHUTDOWN, CLEAN_SHUTDOWN_TEXT.as_bytes())?;
-        }
+    // a broker that has stopped meanwhile deletes the file of the lock
+    let locks = [lock, Lock::shared(&to, DATA_DIRECTORY_LOCK)?];
+    for name in [CLEANED_OFFSETS, HIGH_WATERMARKS] {
+        copy_lines(&source, &to, name, &done)?;
+    }
+    // without `meta.properties`, no broker starts on the copy
+    if is_new && has_only(&to, &partitions)? && to.identity_of(META_PROPERTIES)?.is_some() {
+        to.replace(CLEAN_SHUTDOWN, CLEAN_SHUTDOWN_TEXT.as_bytes())?;
     }
     for (_, report) in &done {
         CopyJournal::remove(&Directory::open(&report.path, "copy the data directory again")?)?;
@@ -119,15 +116,14 @@ fn partitions(
     Ok(found)
 }
 
-/// Makes the destination a data directory, if the source is one. Returns whether it is new, and the lock that
-/// the writers of a data directory share, if it is one. A journal in it says that the copy of this source has
-/// begun it, and not yet completed it.
+/// Makes the destination a data directory. Returns whether it is new, and the lock that the writers of a data
+/// directory share. A journal in it says that the copy of this source has begun it, and not yet completed it.
 fn begin(
     source: &Directory,
     to: &Directory,
     range: CopiedRange,
     interrupt: Interrupt,
-) -> Result<(bool, Option<Lock>)> {
+) -> Result<(bool, Lock)> {
     let journal = CopyJournal::read(to)?;
     if let Some(other) = journal.and_then(|journal| journal.other_copy(source.path(), range)) {
         return Err(something_else(to, &other));
@@ -143,10 +139,6 @@ fn begin(
     if is_new {
         CopyJournal::new(source.path(), range, 0, false).write(to)?;
     }
-    // a folder of a writer of this library stays one
-    if !is_data_directory(source, "")? && !is_data_directory(to, "")? {
-        return Ok((is_new, None));
-    }
     // fails if a broker is running
     let lock = Lock::shared(to, DATA_DIRECTORY_LOCK)?;
     let _writers = Lock::wait_exclusive(to, PartitionLocks::NAME, DataDirectory::TURNS)?;
@@ -161,7 +153,7 @@ fn begin(
     if is_new {
         copy_file(source, BOOTSTRAP_SNAPSHOT, to, interrupt)?;
     }
-    Ok((is_new, Some(lock)))
+    Ok((is_new, lock))
 }
 
 /// Copies the lines of partitions in a checkpoint, within the offsets of their copies. A damaged file has no

@@ -123,13 +123,12 @@ def test_a_copy_that_skips_damage_does_not_write_to_a_linked_file(tmp_path: Path
     assert offsets == cw.Log(source).scan(on_damage="skip").to_arrow()["offset"].to_pylist()
 
 
-def test_a_copy_of_a_folder_that_is_no_data_directory_is_none_and_intact(tmp_path: Path) -> None:
+def test_a_copy_of_a_folder_without_the_properties_of_a_broker_is_intact(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     for name in ("q-0", "q-1"):
         with cw.LogWriter(tmp_path / "own" / name) as writer:
             writer.append(b"x")
     cw.copy(tmp_path / "own", tmp_path / "copied")
-    assert [path.name for path in (tmp_path / "copied").iterdir() if path.is_file()] == []
     assert cw.verify(tmp_path / "copied").findings == []
     with cw.LogWriter(tmp_path / "copied" / "q-0") as writer:
         assert writer.append(b"y").first_offset == 1
