@@ -42,6 +42,10 @@ def missing() -> list[str]:
     ]
 
 
+def _no_jar() -> str:
+    raise FileNotFoundError("these tests use the source in Python")
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Two task slots in this process's own JVM, with the source registered."""
@@ -68,6 +72,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         session = builder.getOrCreate()
         if not in_java():
+            # a test that registers the source would add the jar to the session of all, if there is one
+            patch.setattr("cordwood.spark.java_source.jar", _no_jar)
             session.dataSource.register(LogDataSource)
         yield session
         session.stop()
