@@ -155,6 +155,9 @@ def _after_truncation(log: Log) -> Log:
         time.sleep(0.002)
         with suppress(LogChangedError):
             log = log.refresh()
+    # the list of its segments may be older than the end of the truncation
+    with suppress(LogChangedError):
+        log = log.refresh()
     return log
 
 
