@@ -149,15 +149,17 @@ class FollowedLog:
 
 
 def _after_truncation(log: Log) -> Log:
-    """Return the log after a truncation that is in progress, which removes the newest segments one by one."""
+    """Return the log after a truncation that it shows in part: the newest segments are removed one by one.
+
+    A truncation that began while the segments were listed is not in the count of this log, but in that of the next.
+    """
     deadline = time.monotonic() + _TRUNCATION_S
-    while _is_being_truncated(log) and time.monotonic() < deadline:
-        time.sleep(0.002)
+    while time.monotonic() < deadline:
         with suppress(LogChangedError):
             log = log.refresh()
-    # the list of its segments may be older than the end of the truncation
-    with suppress(LogChangedError):
-        log = log.refresh()
+            if not _is_being_truncated(log):
+                break
+        time.sleep(0.002)
     return log
 
 

@@ -152,7 +152,7 @@ pub(super) fn first_is_damaged(
         let first_fits = room_before_second.is_some_and(|room| room >= span(first));
         let second_places = first.last_offset.saturating_add(1)..=third.base_offset - span(second);
         let is_first_flipped = first_flip && !is_one_bit_from(second.base_offset, second_places.clone());
-        // without a flip, a second batch that begins with the first is a copy of it
+        // a second batch that begins where the first does shows no jump of the first
         let has_only_first_place = second_places.is_empty() && second.base_offset < first.base_offset;
         return third.base_offset <= first.last_offset
             || first_fits && (has_only_first_place || is_first_flipped);

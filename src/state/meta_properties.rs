@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::uuid;
 use crate::error::Result;
 use crate::fs::{Directory, META_PROPERTIES};
 
@@ -22,8 +23,10 @@ pub(crate) struct WrongProperties {
 const NUMBER: &str = "the number of the broker, from 0 up";
 const CLUSTER: &str = "cluster.id with the id of the cluster";
 
-/// UUIDs below this number are no ids of directories: Kafka reserves them. *Source*: `DirectoryId.reserved`.
-const RESERVED: u128 = 100;
+/// Whether Kafka reserves a UUID, so that it is no id of a directory. *Source*: `DirectoryId.reserved`.
+fn is_reserved((upper, lower): (i64, i64)) -> bool {
+    upper == 0 && lower < 100
+}
 
 /// The properties of a data directory, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -78,7 +81,7 @@ impl MetaProperties {
         if self.get("cluster.id").is_none() && !may_lack {
             return not_loaded(CLUSTER, self.shown("cluster.id"));
         }
-        let directory = self.get("directory.id").map(|given| (given, uuid(given)));
+        let directory = self.get("directory.id").map(|given| (given, uuid::parse(given)));
         if let Some((given, None)) = directory {
             return not_loaded("directory.id with a UUID of 22 letters", format!("{given:?}"));
         }
@@ -89,7 +92,9 @@ impl MetaProperties {
         if self.get("cluster.id").is_none() {
             return refused(CLUSTER, self.shown("cluster.id"));
         }
-        if let Some((given, Some(..RESERVED))) = directory {
+        if let Some((given, Some(id))) = directory
+            && is_reserved(id)
+        {
             return refused("directory.id with a UUID that Kafka does not reserve", format!("{given:?}"));
         }
         Ok(directory.is_some() || may_lack)
@@ -106,45 +111,9 @@ impl MetaProperties {
     }
 }
 
-/// The number in Kafka's notation of a UUID; `None` for another text. *Source*: `Uuid.fromString`.
-fn uuid(text: &str) -> Option<u128> {
-    // of the last letter only the upper two bits count, and the JDK refuses others
-    let last = text.strip_suffix(['A', 'Q', 'g', 'w']).filter(|rest| rest.len() == 21)?;
-    let digit = |letter: u8| match letter {
-        b'A'..=b'Z' => Some(letter - b'A'),
-        b'a'..=b'z' => Some(letter - b'a' + 26),
-        b'0'..=b'9' => Some(letter - b'0' + 52),
-        b'-' => Some(62),
-        b'_' => Some(63),
-        _ => None,
-    };
-    let upper = last.bytes().try_fold(0, |number, letter| Some(number << 6 | u128::from(digit(letter)?)))?;
-    let lower = digit(*text.as_bytes().last()?)? >> 4;
-    Some(upper << 2 | u128::from(lower))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_uuid_is_a_number_of_128_bits() {
-        for (text, number) in [
-            ("AAAAAAAAAAAAAAAAAAAAAA", Some(0)),
-            ("AAAAAAAAAAAAAAAAAAAAAQ", Some(1)),
-            ("AAAAAAAAAAAAAAAAAAAAYw", Some(99)),
-            ("AAAAAAAAAAAAAAAAAAAAZA", Some(100)),
-            ("_____________________w", Some(u128::MAX)),
-            ("AAAAAAAAAAAAAAAAAAAAAB", None),
-            ("AAAAAAAAAAAAAAAAAAAA?A", None),
-            ("AAAAAAAAAAAAAAAAAAAAA", None),
-            ("AAAAAAAAAAAAAAAAAAAAAAA", None),
-            ("\u{e4}AAAAAAAAAAAAAAAAAAAA", None),
-            ("", None),
-        ] {
-            assert_eq!(uuid(text), number, "{text}");
-        }
-    }
 
     #[test]
     fn wrong_properties_are_refused_or_cannot_be_loaded() {
@@ -163,6 +132,7 @@ mod tests {
             ("version=0\nbroker.id=1\n".to_owned(), Some(true)),
             ("version=1\ncluster.id=c\nnode.id=-1\n".to_owned(), Some(true)),
             ("version=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAAQ\n".to_owned() + rest, Some(true)),
+            ("version=1\ndirectory.id=AAAAAAAAAAD__________w\n".to_owned() + rest, Some(true)),
             ("version=1\ndirectory.id=AAAAAAAAAAAAAAAAAAAAZA\n".to_owned() + rest, None),
             ("version=1\ncluster.id=\nnode.id=1\n".to_owned(), None),
             ("version=0\ncluster.id=c\nbroker.id=1\n".to_owned(), None),

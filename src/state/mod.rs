@@ -34,6 +34,7 @@ pub mod positions;
 pub(crate) mod producer_ids;
 pub mod producers;
 pub(crate) mod truncation_count;
+mod uuid;
 
 /// The name of the file that the directory of a copy has until the copy is complete: it is no log before.
 pub(crate) const COPY_JOURNAL: &str = ".cordwood.copy";

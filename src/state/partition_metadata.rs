@@ -8,6 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::uuid;
 use crate::error::{Error, Malformed};
 use crate::fs::Directory;
 
@@ -80,10 +81,7 @@ impl FromStr for TopicId {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        let is_letter = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-' || letter == b'_';
-        // the last of 22 characters has only 2 bits
-        let is_id = text.len() == 22 && text.bytes().all(is_letter) && text.ends_with(['A', 'Q', 'g', 'w']);
-        if is_id && text.bytes().any(|letter| letter != b'A') {
+        if uuid::parse(text).is_some_and(|id| id != (0, 0)) {
             return Ok(Self(text.to_owned()));
         }
         let expected = "22 base64url characters, as Kafka prints a topic id, and not all zero";

@@ -25,7 +25,6 @@ from cordwood import (
 )
 from cordwood.cli.exit_codes import UsageError, say, sentence
 from cordwood.cli.formats import DAMAGE_COLUMN, OTHER_COLUMNS, RECORD_COLUMNS
-from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.moment import with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
@@ -111,10 +110,7 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
     if input_format is None and key_separator is None:
         input_format = _detected(lines)
     to_record = _record_parser(input_format or "lines", None if key_separator is None else key_separator.encode())
-    with silent_log():
-        # what it changes is said here
-        opened = LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch)
-    with opened as writer:
+    with LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch) as writer:
         opened_path, start = writer.path, writer.log_end_offset
         _say_changes(writer.recovery)
         try:
@@ -140,9 +136,9 @@ def _check(input_format: InputFormat | None, key_separator: str | None) -> None:
 
 
 def _say_changes(recovery: RecoveryPlan | None) -> None:
-    """Say what the opening of the log has changed: a line for each kind of change."""
+    """Say what the opening of the log has changed, but for what it has warned of: a line for each kind of change."""
     files: dict[str, list[str]] = {}
-    for file, change in changes(recovery) if recovery else ():
+    for file, change in changes(recovery, with_warned=False) if recovery else ():
         files.setdefault(change, []).append(file)
     for change, names in files.items():
         more = f" and {several(len(names) - 1, 'other file')}" if len(names) > 1 else ""

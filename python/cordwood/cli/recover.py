@@ -97,10 +97,14 @@ def _document(plan: RecoveryPlan) -> dict[str, object]:
     }
 
 
-def changes(plan: RecoveryPlan) -> list[list[str]]:
-    """Return for each file that a recovery changes its name, and the change in words."""
+def changes(plan: RecoveryPlan, *, with_warned: bool = True) -> list[list[str]]:
+    """Return for each file that a recovery changes its name, and the change in words.
+
+    *with_warned*: also the cuts of which a `LogWriter` warns when it makes them, those with bytes in quarantine.
+    """
     entries: list[FileChange | RecoveryCut | SegmentSplit | RebuiltIndex]
-    entries = [*plan.file_changes, *plan.cuts, *plan.splits, *plan.rebuilt_indexes]
+    cuts = [cut for cut in plan.cuts if with_warned or cut.quarantine is None]
+    entries = [*plan.file_changes, *cuts, *plan.splits, *plan.rebuilt_indexes]
     rows = [[Path(entry.file).name, str(entry).removeprefix(f"{entry.file}: ")] for entry in entries]
     if plan.rewrites_leader_epochs:
         rows.append(["leader-epoch-checkpoint", "rewritten: it disagrees with the batches"])

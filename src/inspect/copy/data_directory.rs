@@ -31,8 +31,8 @@ const CLEAN_SHUTDOWN_TEXT: &str = "{\"version\":0,\"brokerEpoch\":-1}";
 /// out, as are partitions that are being deleted or moved.
 ///
 /// The checkpoints of the copy have the lines of its partitions. A new directory also gets `meta.properties`
-/// and `bootstrap.checkpoint` of the source, and the marker of a clean shutdown, so that a broker opens it
-/// without recovery.
+/// and `bootstrap.checkpoint` of the source, and with `meta.properties` the marker of a clean shutdown, so
+/// that a broker opens it without recovery.
 ///
 /// `is_selected`: which partitions, by their names.
 ///

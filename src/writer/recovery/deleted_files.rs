@@ -83,9 +83,6 @@ impl<'a> OnlyCopies<'a> {
     /// there.
     fn is_covered(&mut self, file: &SegmentFile, needed: &Range<i64>) -> Result<bool> {
         let Some(offsets) = self.log.offsets_of_file(file, false)? else { return Ok(false) };
-        if offsets.end <= needed.start {
-            return Ok(true);
-        }
         let base_offset = file.parsed.base_offset;
         Ok(self.has(base_offset, &offsets, needed, false)?
             && self.log.offsets_of_file(file, true)?.is_some()

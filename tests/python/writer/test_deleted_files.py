@@ -178,6 +178,25 @@ def test_a_deleted_segment_with_damage_stays(tmp_path: Path, change: str) -> Non
     assert files(path) == kept
 
 
+def test_a_deleted_segment_that_seems_to_end_below_the_log_start_stays_if_its_checksum_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    with cw.LogWriter(path) as writer:
+        for _ in range(12):
+            writer.append(b"x")
+        writer.roll()
+        writer.append(b"y")
+        writer.delete_before(10)
+    deleted = path / file_name(8, ".log.deleted")
+    deleted.write_bytes(batch(8, [Rec(b"x")] * 2))
+    assert not cw.LogWriter.plan_recovery(path).kept_files
+    # the last offset: 11 becomes 9
+    deleted.write_bytes(batch(8, [Rec(b"x")] * 4))
+    flip(deleted, 26, 2)
+    assert named(cw.LogWriter.plan_recovery(path).kept_files) == {deleted.name}
+    cw.LogWriter(path).close()
+    assert deleted.exists()
+
+
 def test_a_log_with_deleted_files_alone_is_refused_and_they_stay(tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     with cw.LogWriter(path) as writer:
