@@ -2,12 +2,11 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fs::SegmentFile;
 use crate::fs::names::{FileKind, Stage};
 use crate::log::{LiveOffsets, Log};
 use crate::segment::Segment;
-use crate::state::data_directory::DataDirectory;
 use crate::types::offsets_in_words;
 use crate::writer::{OnlyCopies, unfinished_deletion};
 
@@ -27,7 +26,7 @@ pub(super) fn only_copies(log: &Log) -> Result<Vec<(String, String)>> {
         return Ok(Vec::new());
     }
     // a writer and a repair keep the files of an unfinished deletion, too
-    let start = unfinished_deletion(log, data_directory_around(log)?.as_ref())?;
+    let start = unfinished_deletion(log, super::data_directory_around(log)?.as_ref())?;
     let needed = start.unwrap_or(log.log_start_offset())..i64::MAX;
     let (kept, _) = OnlyCopies::in_log(log).split(deleted, &needed)?;
     let mut found = Vec::new();
@@ -48,15 +47,6 @@ pub(super) fn only_copies(log: &Log) -> Result<Vec<(String, String)>> {
         found.push((file.name, evidence));
     }
     Ok(found)
-}
-
-/// The data directory around a log, if it is in one.
-pub(super) fn data_directory_around(log: &Log) -> Result<Option<DataDirectory>> {
-    match DataDirectory::around(log.directory()) {
-        // a name that no topic has: the checkpoints have no line for it
-        Err(Error::Config { .. }) => Ok(None),
-        around => around,
-    }
 }
 
 /// Whether each `.deleted` file with batches can be a segment again.

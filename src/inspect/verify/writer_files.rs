@@ -110,7 +110,7 @@ impl WriterFiles {
     pub(super) fn compare(mut self, log: &Log) -> Result<Vec<Finding>> {
         let end = log.log_end_offset()?;
         let (directory, segments) = (log.directory(), log.segments().iter().cloned().collect::<Vec<_>>());
-        let data_directory = deleted_files::data_directory_around(log)?;
+        let data_directory = super::data_directory_around(log)?;
         // a log that is being emptied has lost its records on purpose
         if !self.is_emptied {
             let of_start = if self.checkpoint.is_some() { CHECKPOINT } else { LEADER_EPOCH_CHECKPOINT };
