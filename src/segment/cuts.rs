@@ -20,7 +20,7 @@ impl Segment {
     pub(crate) fn position_of(&self, offset: i64) -> Result<u64> {
         match self.batch_from(offset)? {
             Some(batch) => Ok(batch.position),
-            None => Ok(self.walk_to(offset, -1, LOOKUP_READ)?.0.position),
+            None => Ok(self.walk_to(offset, -1, self.log_file(LOOKUP_READ)?)?.0.position),
         }
     }
 
@@ -42,7 +42,7 @@ impl Segment {
             // no look-up for an entry that was passed
             let is_ahead = |at: i32| u64::try_from(at).is_ok_and(|at| at > walk.position);
             if let Some(entry) = entry.filter(|entry| is_ahead(entry.position)) {
-                let jump = self.walk_to(entry.offset, -1, LOOKUP_READ)?.0;
+                let jump = self.walk_to(entry.offset, -1, self.log_file(LOOKUP_READ)?)?.0;
                 if jump.position > walk.position {
                     walk = jump;
                 }

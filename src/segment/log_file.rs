@@ -20,6 +20,8 @@ pub(crate) struct LogFile {
     open_files: Arc<OpenFiles>,
     /// The truncation count when the log was opened; `None` if no `LogWriter` had opened it.
     truncations: Option<u64>,
+    /// Whether each read of the file checks the truncation count; otherwise the caller does, after its reads.
+    checks_reads: bool,
     start: u64,
     window: Arc<Vec<u8>>,
 }
@@ -31,12 +33,22 @@ impl LogFile {
         open_files: Arc<OpenFiles>,
         truncations: Option<u64>,
     ) -> Self {
-        Self { bytes, ahead, open_files, truncations, start: 0, window: Arc::default() }
+        let (start, window) = (0, Arc::default());
+        Self { bytes, ahead, open_files, truncations, checks_reads: true, start, window }
     }
 
     /// A new reader of the same bytes.
     pub(crate) fn new_reader(&self) -> Self {
-        Self::new(Arc::clone(&self.bytes), self.ahead, Arc::clone(&self.open_files), self.truncations)
+        let reader =
+            Self::new(Arc::clone(&self.bytes), self.ahead, Arc::clone(&self.open_files), self.truncations);
+        Self { checks_reads: self.checks_reads, ..reader }
+    }
+
+    /// From now on the caller checks once, after its last read and before it uses what it has read, that the
+    /// log is unchanged: with [`Segment::check_unchanged`](super::Segment::check_unchanged).
+    pub(super) fn leave_check_to_caller(mut self) -> Self {
+        self.checks_reads = false;
+        self
     }
 
     /// Changes how many bytes to read at a time.
@@ -135,7 +147,9 @@ impl LogFile {
             self.bytes
                 .copy_ahead(position, (length, wanted), window, kept)
                 .inspect_err(|_| window.clear())?;
-            self.check_unchanged().inspect_err(|_| reusable(&mut self.window).clear())?;
+            if self.checks_reads {
+                self.check_unchanged().inspect_err(|_| reusable(&mut self.window).clear())?;
+            }
         }
         Ok(self.in_window(position, length).unwrap_or_default())
     }

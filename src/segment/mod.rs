@@ -18,6 +18,7 @@ mod index_reach;
 mod lazy_table;
 mod leader_epochs;
 mod log_file;
+mod named_batch;
 mod offset_lookups;
 mod open_files;
 mod overlap;
@@ -261,6 +262,12 @@ impl Segment {
         Ok(log)
     }
 
+    /// [`Segment::log_file`] for a look-up, which calls [`Segment::check_unchanged`] at its end.
+    fn look_up_file(&self, ahead: usize) -> Result<LogFile> {
+        let log = LogFile::new(self.log_bytes()?, ahead, Arc::clone(&self.open_files), self.truncations);
+        Ok(log.leave_check_to_caller())
+    }
+
     /// Fails if a `LogWriter` has truncated the log since it was opened. Called before a result from memory
     /// is returned.
     #[inline]
@@ -358,8 +365,13 @@ impl Segment {
 
     /// A walk from the segment's first batch.
     pub(crate) fn walk(&self, leader_epoch: i32, read: usize) -> Result<Walk> {
+        self.walk_in(self.log_file(read)?, leader_epoch)
+    }
+
+    /// [`Segment::walk`] with a reader of its `.log`.
+    fn walk_in(&self, log: LogFile, leader_epoch: i32) -> Result<Walk> {
         let bounds = self.bounds()?;
-        Ok(Walk::new(self.log_file(read)?, bounds, 0, Some(bounds.before_first(leader_epoch))))
+        Ok(Walk::new(log, bounds, 0, Some(bounds.before_first(leader_epoch))))
     }
 
     /// A walk from the segment's first batch that skips damage, after a segment that ended with

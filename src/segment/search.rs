@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::verified_batches::BatchKey;
 use super::walk::{Batch, Step};
-use super::{LOOKUP_READ, MAX_LOOKUP_READ, Segment, Walk};
+use super::{LOOKUP_READ, LogFile, MAX_LOOKUP_READ, Segment, Walk};
 use crate::error::{Error, Malformed, Result};
 use crate::index::{Method, OffsetIndex};
 use crate::record::{BatchHeader, V2_HEADER};
@@ -22,29 +22,32 @@ pub(crate) enum Found {
 impl Segment {
     /// A walk that starts at or before the first batch whose last offset is at or above `offset`: from the
     /// preceding index entry if the log confirms it, else from the segment's start. The flag is true if
-    /// the entry confirmed the offsets of the walk's first batch, and not only its position.
-    pub(crate) fn walk_to(&self, offset: i64, leader_epoch: i32, read: usize) -> Result<(Walk, bool)> {
-        let from_start = || Ok((self.walk(leader_epoch, read)?, true));
-        let Some(index) = self.or_warn(self.offset_index()) else { return from_start() };
+    /// the entry confirmed the offsets of the walk's first batch, and not only its position. `log`: a reader
+    /// of the segment's `.log`.
+    pub(crate) fn walk_to(&self, offset: i64, leader_epoch: i32, log: LogFile) -> Result<(Walk, bool)> {
+        let from_start = |log| Ok((self.walk_in(log, leader_epoch)?, true));
+        let Some(index) = self.or_warn(self.offset_index()) else { return from_start(log) };
         let entry = match index.lookup(offset, Method::default()) {
             Ok(entry) => entry,
             Err(error) => {
                 self.or_warn::<()>(Err(error));
-                return from_start();
+                return from_start(log);
             }
         };
         if entry == (OffsetPosition { offset: self.base_offset, position: 0 }) {
-            return from_start();
+            return from_start(log);
         }
-        let mut walk = Walk::new(self.log_file(read)?, self.bounds()?, 0, None);
+        let mut walk = Walk::new(log, self.bounds()?, 0, None);
         if entry.offset <= offset
             && let Some((position, is_exact)) = self.confirm(entry, &mut walk)?
         {
             walk.position = position;
             return Ok((walk, is_exact));
         }
+        // what was read contradicts the entry, unless the log was truncated since
+        self.check_unchanged()?;
         self.warn_of_entry(&index, entry);
-        from_start()
+        from_start(walk.log)
     }
 
     /// Confirms an offset index entry against the log: a batch starts at its position, and the entry's offset
@@ -88,21 +91,31 @@ impl Segment {
     /// Reads and verifies only the batches that the result depends on: the batch found and, if the offset is
     /// in a gap, the batch before it, whose end is then part of the result, and the header after it.
     pub(crate) fn find_offset(&self, offset: i64) -> Result<Found> {
-        let (mut walk, is_exact) = self.walk_to(offset, -1, self.lookup_ahead())?;
+        let found = self.find_unchecked(offset);
+        self.check_unchanged()?;
+        if let Ok(Found::Batch(batch)) = &found {
+            self.note_found(batch);
+        }
+        found
+    }
+
+    /// [`Segment::find_offset`] without the check that the log is unchanged.
+    fn find_unchecked(&self, offset: i64) -> Result<Found> {
+        if let Some(batch) = self.find_named_batch(offset)? {
+            return Ok(Found::Batch(batch));
+        }
+        let (mut walk, is_exact) = self.walk_to(offset, -1, self.look_up_file(self.lookup_ahead())?)?;
         walk.log.set_ahead(LOOKUP_READ);
         let from_start = walk.position == 0;
-        let found = match self.find_offset_on(walk, offset, is_exact)? {
+        Ok(match self.find_offset_on(walk, offset, is_exact)? {
             Some(found) => found,
             // a gap directly after a batch whose offsets nothing confirmed
             None if !from_start => {
-                self.find_offset_on(self.walk(-1, LOOKUP_READ)?, offset, true)?.unwrap_or(Found::Below)
+                let walk = self.walk_in(self.look_up_file(LOOKUP_READ)?, -1)?;
+                self.find_offset_on(walk, offset, true)?.unwrap_or(Found::Below)
             }
             None => Found::Below,
-        };
-        if let Found::Batch(batch) = &found {
-            self.note_found(batch);
-        }
-        Ok(found)
+        })
     }
 
     /// Notes the size of the batch that a look-up found.
@@ -180,7 +193,12 @@ impl Segment {
     /// One window holds the small batches of an index interval. Large batches have an entry each, which
     /// refers to the batch before the one that is searched for: of that one only the header is needed.
     fn lookup_ahead(&self) -> usize {
-        if self.found_read() <= LOOKUP_READ / 2 { LOOKUP_READ } else { V2_HEADER }
+        if self.finds_large_batches() { V2_HEADER } else { LOOKUP_READ }
+    }
+
+    /// Whether the last look-up found a batch of which few are in one window, or there was none yet.
+    pub(super) fn finds_large_batches(&self) -> bool {
+        self.found_read() > LOOKUP_READ / 2
     }
 
     /// Bytes to read at a time in a walk that verifies every batch.

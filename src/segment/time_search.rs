@@ -4,7 +4,7 @@
 use super::search::partition_point;
 use super::time_index_check::follows;
 use super::walk::{Batch, Step};
-use super::{LOOKUP_READ, Segment, Walk};
+use super::{LOOKUP_READ, LogFile, Segment, Walk};
 use crate::error::{Malformed, Result};
 use crate::index::{Method, TimeIndex};
 use crate::record::{BatchHeader, Records};
@@ -17,7 +17,14 @@ impl Segment {
     /// Verifies every batch that it skips by its header, because the checksum protects the maximum timestamp,
     /// unless a look-up has verified it before; and each batch that it decodes.
     pub(crate) fn find_time(&self, target: i64, from: i64) -> Result<Option<TimestampOffset>> {
-        let mut walk = self.walk_to_time(target, from, self.lookup_read())?;
+        let found = self.find_time_unchecked(target, from);
+        self.check_unchanged()?;
+        found
+    }
+
+    /// [`Segment::find_time`] without the check that the log is unchanged.
+    fn find_time_unchecked(&self, target: i64, from: i64) -> Result<Option<TimestampOffset>> {
+        let mut walk = self.walk_to_time(target, from, self.look_up_file(self.lookup_read())?)?;
         let is_decoded = |header: &BatchHeader| header.max_timestamp >= target && header.last_offset >= from;
         let mut buffer = Vec::new();
         loop {
@@ -53,9 +60,12 @@ impl Segment {
         }
     }
 
-    /// A walk that starts before every record at or above `from` whose timestamp is ≥ `target`.
-    pub(crate) fn walk_to_time(&self, target: i64, from: i64, read: usize) -> Result<Walk> {
-        let (mut walk, _) = self.walk_to(from, -1, read)?;
+    /// A walk that starts before every record at or above `from` whose timestamp is ≥ `target`. The caller
+    /// calls [`Segment::check_unchanged`] before it uses what the walk reads.
+    ///
+    /// `log`: a reader of the segment's `.log`.
+    pub(crate) fn walk_to_time(&self, target: i64, from: i64, log: LogFile) -> Result<Walk> {
+        let (mut walk, _) = self.walk_to(from, -1, log)?;
         if let Some(index) = self.or_warn(self.time_index())
             && let Some(position) = self.position_before_time(&index, target, &mut walk)?
             && position > walk.position
@@ -90,6 +100,7 @@ impl Segment {
             }
             return Ok(Some(batch.position));
         }
+        self.check_unchanged()?;
         self.warn_of_time_entry(index, entry);
         Ok(None)
     }
@@ -115,7 +126,7 @@ impl Segment {
         if !follows(entry, previous) || entry.offset < self.base_offset || entry.offset >= self.upper {
             return Ok(None);
         }
-        let mut walk = self.walk_to(previous.offset, -1, LOOKUP_READ)?.0;
+        let mut walk = self.walk_to(previous.offset, -1, self.look_up_file(LOOKUP_READ)?)?.0;
         while let Step::Batch(batch) = walk.step()? {
             self.open_files.interrupt.check()?;
             let header = &batch.header;
@@ -147,15 +158,21 @@ impl Segment {
         if let Some(largest) = self.largest.get() {
             return Ok(*largest);
         }
-        let indexed = match self.or_warn(self.time_index()) {
-            Some(index) if index.entries() > 0 => self.largest_from_index(&index)?,
-            _ => None,
-        };
-        let largest = match indexed {
-            Some(largest) => largest,
-            None => self.largest_after(self.walk(-1, LOOKUP_READ)?, -1)?,
-        };
+        let largest = self.find_largest();
+        self.check_unchanged()?;
+        let largest = largest?;
         Ok(*self.largest.get_or_init(|| largest))
+    }
+
+    /// [`Segment::largest_record_timestamp`] without the check that the log is unchanged.
+    fn find_largest(&self) -> Result<i64> {
+        if let Some(index) = self.or_warn(self.time_index())
+            && index.entries() > 0
+            && let Some(largest) = self.largest_from_index(&index)?
+        {
+            return Ok(largest);
+        }
+        self.largest_after(self.walk_in(self.look_up_file(LOOKUP_READ)?, -1)?, -1)
     }
 
     fn largest_from_index(&self, index: &TimeIndex) -> Result<Option<i64>> {
@@ -166,6 +183,7 @@ impl Segment {
         {
             return self.largest_after(walk, entry.timestamp).map(Some);
         }
+        self.check_unchanged()?;
         self.warn_of_time_entry(index, entry);
         Ok(None)
     }

@@ -99,6 +99,12 @@ impl VerifiedBatches {
             || self.many.get().is_some_and(|many| many.pairs.get(position) == Some(hash))
     }
 
+    /// Whether a batch at this position was verified, which need not be there any more.
+    pub(super) fn has_position(&self, position: u64) -> bool {
+        self.recent.get(position).is_some()
+            || self.many.get().is_some_and(|many| many.pairs.get(position).is_some())
+    }
+
     /// Adds a batch, in the place of another one.
     pub(super) fn insert(&self, batch: BatchKey) {
         self.recent.insert(batch.position, batch.hash);

@@ -51,6 +51,7 @@ mod log {
     mod interrupted_lookups;
     mod last_records;
     mod lookup_many;
+    mod named_batches;
     mod openings;
     mod planned_splits;
     mod plans_beside_gaps;

@@ -124,9 +124,13 @@ impl Scan {
                     Err(error) if !error.is_damage() => return Err(error),
                     _ => {}
                 }
-                segment.walk_to_time(start_time, from, SCAN_READ)?
+                let walk = segment.walk_to_time(start_time, from, segment.log_file(SCAN_READ)?)?;
+                segment.check_unchanged()?;
+                walk
             }
-            _ if from > segment.base_offset() => segment.walk_to(from, leader_epoch, SCAN_READ)?.0,
+            _ if from > segment.base_offset() => {
+                segment.walk_to(from, leader_epoch, segment.log_file(SCAN_READ)?)?.0
+            }
             _ if self.filter.raises() => segment.walk(leader_epoch, SCAN_READ)?,
             _ => segment.walk_after(leader_epoch, SCAN_READ)?,
         };

@@ -91,7 +91,7 @@ impl Uncommitted {
         let mut next = log.segments().floor(from).cloned();
         while let Some(segment) = next {
             let mut walk = if segment.base_offset() < from {
-                segment.walk_to(from, -1, SCAN_READ)?.0
+                segment.walk_to(from, -1, segment.log_file(SCAN_READ)?)?.0
             } else {
                 segment.walk_after(-1, SCAN_READ)?
             };

@@ -59,7 +59,8 @@ fn a_large_batch_is_read_once_with_the_header_after_it() {
     for offset in (2..60).step_by(9) {
         let [bytes, calls] = reads(&log, offset);
         assert!(bytes < size(offset as usize) as u64 + 1_000, "{offset}: {bytes} bytes");
-        assert!(calls <= 3, "{offset}: {calls} calls");
+        // of the index, and of the log at once
+        assert!(calls <= 2, "{offset}: {calls} calls");
     }
 }
 
