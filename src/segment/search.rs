@@ -141,10 +141,9 @@ impl Segment {
     fn find_offset_on(&self, mut walk: Walk, offset: i64, first_is_confirmed: bool) -> Result<Option<Found>> {
         let mut previous = None;
         let mut walked = 0u64;
-        // larger ones are read after the header after them agrees: their length may be wrong
         let is_wanted = |batch: &Batch| {
             batch.header.last_offset >= offset
-                && batch.header.size as usize <= MAX_LOOKUP_READ
+                && is_read_at_once(batch)
                 && !self.verified.contains(BatchKey::of(batch))
         };
         loop {
@@ -192,7 +191,7 @@ impl Segment {
     ///
     /// One window holds the small batches of an index interval. Large batches have an entry each, which
     /// refers to the batch before the one that is searched for: of that one only the header is needed.
-    fn lookup_ahead(&self) -> usize {
+    pub(super) fn lookup_ahead(&self) -> usize {
         if self.finds_large_batches() { V2_HEADER } else { LOOKUP_READ }
     }
 
@@ -220,8 +219,12 @@ impl Segment {
         let is_decoded = header.is_some_and(|header| is_decoded(&header));
         let key = header.map(|header| BatchKey::of(&Batch { position, header }));
         let is_known = !is_decoded && key.is_some_and(|key| self.verified.contains(key));
-        // with `step`, the bytes that are verified are those that the caller then reads
-        let step = if is_known || is_decoded { walk.step()? } else { walk.step_through()? };
+        // the bytes that are verified are those that the caller then reads
+        let step = match (is_decoded, is_known) {
+            (true, _) => walk.step_reading(is_read_at_once)?,
+            (false, true) => walk.step()?,
+            (false, false) => walk.step_through()?,
+        };
         let Step::Batch(batch) = &step else { return Ok(step) };
         if is_decoded && let Err(malformed) = walk.verify(batch)? {
             return Ok(Step::Damage(walk.reject(batch, before, malformed)));
@@ -244,6 +247,12 @@ impl Segment {
         }
         Ok(verified)
     }
+}
+
+/// Whether a look-up reads a batch and the header after it at once. A larger one is read after the header after
+/// it agrees: its length may be wrong.
+fn is_read_at_once(batch: &Batch) -> bool {
+    batch.header.size as usize <= MAX_LOOKUP_READ
 }
 
 /// The first of `count` slots that is not `inside`; all slots before it are.

@@ -15,7 +15,8 @@ impl Segment {
     /// `LogSegment.findOffsetByTimestamp`, which stops too early in some cases; this one continues.
     ///
     /// Verifies every batch that it skips by its header, because the checksum protects the maximum timestamp,
-    /// unless a look-up has verified it before; and each batch that it decodes.
+    /// unless a look-up has verified it before, or the time index has the same maximum for it; and each batch
+    /// that it decodes.
     pub(crate) fn find_time(&self, target: i64, from: i64) -> Result<Option<TimestampOffset>> {
         let found = self.find_time_unchecked(target, from);
         self.check_unchanged()?;
@@ -67,18 +68,18 @@ impl Segment {
     pub(crate) fn walk_to_time(&self, target: i64, from: i64, log: LogFile) -> Result<Walk> {
         let (mut walk, _) = self.walk_to(from, -1, log)?;
         if let Some(index) = self.or_warn(self.time_index())
-            && let Some(position) = self.position_before_time(&index, target, &mut walk)?
-            && position > walk.position
+            && let Some(batch) = self.batch_before_time(&index, target, &mut walk)?
+            && batch.end() > walk.position
         {
-            walk.position = position;
             walk.before = None;
+            walk.pass(&batch);
         }
         Ok(walk)
     }
 
-    /// The position of the batch of the last entry below `target`, if the log confirms the entry. Reads
-    /// headers through `walk`, without moving it.
-    fn position_before_time(&self, index: &TimeIndex, target: i64, walk: &mut Walk) -> Result<Option<u64>> {
+    /// The batch of the last entry below `target`, if the log confirms the entry: the batch has no record at or
+    /// after `target`, as its header and the entry say. Reads headers through `walk`, without moving it.
+    fn batch_before_time(&self, index: &TimeIndex, target: i64, walk: &mut Walk) -> Result<Option<Batch>> {
         // strictly below: a record at the target may be before the batch of an equal entry
         let Some(below) = target.checked_sub(1) else { return Ok(None) };
         let Some(last) = self.time_entries(index)?.checked_sub(1) else { return Ok(None) };
@@ -88,9 +89,9 @@ impl Segment {
         // confirmed before: the batch still has to be the one that the entry names
         if let Some(position) = self.confirmed_times.get(slot).map(u64::from)
             && entry.timestamp < target
-            && walk.header_at(position)?.is_ok_and(|header| is_named(entry, header))
+            && let Some(&header) = walk.header_at(position)?.ok().filter(|header| is_named(entry, header))
         {
-            return Ok(Some(position));
+            return Ok(Some(Batch { position, header }));
         }
         if entry.timestamp < target
             && let Some((_, batch)) = self.confirm_time(index, slot, entry)?
@@ -98,7 +99,7 @@ impl Segment {
             if let Ok(position) = u32::try_from(batch.position) {
                 self.confirmed_times.insert(slot, position);
             }
-            return Ok(Some(batch.position));
+            return Ok(Some(batch));
         }
         self.check_unchanged()?;
         self.warn_of_time_entry(index, entry);
@@ -126,7 +127,7 @@ impl Segment {
         if !follows(entry, previous) || entry.offset < self.base_offset || entry.offset >= self.upper {
             return Ok(None);
         }
-        let mut walk = self.walk_to(previous.offset, -1, self.look_up_file(LOOKUP_READ)?)?.0;
+        let mut walk = self.walk_to(previous.offset, -1, self.look_up_file(self.lookup_ahead())?)?.0;
         while let Step::Batch(batch) = walk.step()? {
             self.open_files.interrupt.check()?;
             let header = &batch.header;

@@ -236,8 +236,9 @@ impl Walk {
         Ok(Step::Batch(batch))
     }
 
+    /// Continues after a batch.
     #[inline]
-    fn pass(&mut self, batch: &Batch) {
+    pub(super) fn pass(&mut self, batch: &Batch) {
         let BatchHeader { base_offset, last_offset, leader_epoch, .. } = batch.header;
         if batch.header.is_sparse() {
             self.complete_from = last_offset.saturating_add(1);

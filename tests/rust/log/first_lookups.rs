@@ -1,4 +1,4 @@
-//! What a look-up by offset reads of a log that is not mapped: few calls, and a large batch at most once.
+//! What a look-up reads of a log that is not mapped: few calls, and a large batch at most once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,15 +28,19 @@ fn counters() -> [u64; 2] {
     })
 }
 
-/// Bytes and calls of a look-up.
+/// Bytes and calls of a look-up by offset.
 fn reads(log: &Log, offset: i64) -> [u64; 2] {
+    reads_of(|| assert!(locate(log, offset).unwrap().is_some()))
+}
+
+fn reads_of(look_up: impl FnOnce()) -> [u64; 2] {
     let difference = |before: [u64; 2]| {
         let after = counters();
         [after[0] - before[0], after[1] - before[1]]
     };
     let of_counters = difference(counters());
     let before = counters();
-    locate(log, offset).unwrap();
+    look_up();
     let all = difference(before);
     // the counters have a few digits more or less
     [all[0].saturating_sub(of_counters[0]), all[1] - of_counters[1]]
@@ -61,6 +65,24 @@ fn a_large_batch_is_read_once_with_the_header_after_it() {
         assert!(bytes < size(offset as usize) as u64 + 1_000, "{offset}: {bytes} bytes");
         // of the index, and of the log at once
         assert!(calls <= 2, "{offset}: {calls} calls");
+    }
+}
+
+#[test]
+fn a_look_up_by_time_reads_a_large_batch_once_and_headers_before_it() {
+    let parent = folder();
+    let size = |n: usize| 10_000 + n * 7919 % 10_000;
+    let log = opened(&write(parent.path(), (0..100).map(size)));
+    let look_up = |offset: i64| {
+        let found = log.offset_for_time(1_000 + offset).unwrap().unwrap();
+        assert_eq!((found.timestamp, found.offset), (1_000 + offset, offset));
+    };
+    look_up(1);
+    for offset in (2..60).step_by(9) {
+        let [bytes, calls] = reads_of(|| look_up(offset));
+        assert!(bytes < size(offset as usize) as u64 + 2 * 8192, "{offset}: {bytes} bytes");
+        // of the two indexes, of three headers, and of the batch, perhaps in two parts
+        assert!(calls <= 7, "{offset}: {calls} calls");
     }
 }
 
