@@ -17,6 +17,7 @@ use crate::fs::names::{FileKind, Stage};
 use crate::inspect::batch_place::BatchPlace;
 use crate::record::BatchHeader;
 use crate::record::control::EndMarker;
+use crate::state::producers::snapshot::{ENTRIES, ENTRY, have_same_entries};
 use crate::state::producers::{
     EndedTransaction, ProducerRefusal, ProducerSnapshot, ProducerStates, ProducerUpdates,
 };
@@ -65,6 +66,11 @@ impl Snapshots {
             let kept = before.size().saturating_sub(bytes.len() as u64);
             let rest = before.read(bytes.len() as u64, usize::try_from(kept).unwrap_or(usize::MAX))?;
             bytes.extend_from_slice(rest);
+            let old = before.read(0, bytes.len())?;
+            if have_same_entries(old, &bytes) {
+                // in Kafka's order
+                bytes.copy_from_slice(old);
+            }
         }
         run.disk.put(&name, Contents::made(bytes));
         run.act(ActionKind::Write, &name, ActionReason::Producers)?;
@@ -247,6 +253,11 @@ fn whole(disk: &Disk, name: &str) -> Step<Vec<u8>> {
     // checksum is wrong
     bytes.resize(size.min(bytes.len() + (1 << 20)), 0);
     Ok(bytes)
+}
+
+/// Whether a file is a snapshot of several producers. Their order in Kafka's file is that of a hash map.
+pub(super) fn is_of_several_producers(name: &str, size: u64) -> bool {
+    name.ends_with(FileKind::Snapshot.suffix()) && size > (ENTRIES + ENTRY) as u64
 }
 
 fn list_files(disk: &Disk) -> Step<BTreeMap<i64, String>> {

@@ -9,6 +9,7 @@ use crate::fs::{Directory, FileBytes};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::log::Log;
 use crate::state::checkpoint::CHECKPOINT;
+use crate::state::producers::snapshot::have_same_entries;
 use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates};
 
 /// The largest snapshot that is read, bytes: of more than five million producers.
@@ -145,7 +146,9 @@ impl<'a> ExistingFiles<'a> {
         let shared = usize::try_from(old_size.min(new_size)).unwrap_or(usize::MAX);
         let mut found = vec![0; shared];
         directory.open_file(&name.to_string())?.read_exact_at(0, &mut found)?;
-        let difference = found.iter().zip(contents).position(|(old, new)| old != new);
+        let is_same_set = name.kind == FileKind::Snapshot && have_same_entries(&found, contents);
+        let differs = || found.iter().zip(contents).position(|(old, new)| old != new);
+        let difference = if is_same_set { None } else { differs() };
         let state = match difference {
             None if old_size == new_size => FileState::Unchanged,
             None if old_size > new_size && name.kind.is_preallocated() => FileState::Untrimmed,

@@ -20,6 +20,7 @@ use crate::log::Log;
 use crate::record::control::{ControlType, EndMarker};
 use crate::segment::{LogFile, SCAN_READ};
 use crate::state::producers::ProducerStates;
+use crate::state::producers::snapshot::have_same_entries;
 
 /// A segment as it is after the repair.
 #[derive(Debug)]
@@ -280,7 +281,8 @@ fn stale_snapshot(
         }
         (Some(present), Some(new)) => (present, new),
     };
-    if is_same(directory, &present, new)? {
+    let bytes = of_size(directory, &present, new.len())?;
+    if bytes.is_some_and(|bytes| bytes == new || have_same_entries(&bytes, new)) {
         return Ok(None);
     }
     Ok(rebuilt(Some(present), "its producers are not those of the log"))
@@ -299,7 +301,7 @@ fn stale_index(
     is_changed: bool,
 ) -> Result<Option<&'static str>> {
     let Some(present) = present else { return Ok((!new.is_empty()).then_some(MISSING)) };
-    if is_same(directory, present, new)? {
+    if of_size(directory, present, new.len())?.is_some_and(|bytes| bytes == new) {
         return Ok(None);
     }
     let size = directory.identity_of(present)?.map_or(0, |file| file.size);
@@ -332,9 +334,9 @@ fn stale_index(
     Ok((!is_complete).then_some("an aborted transaction has no entry"))
 }
 
-/// Whether a file has exactly these bytes.
-fn is_same(directory: &Directory, name: &str, bytes: &[u8]) -> Result<bool> {
-    let size = bytes.len() as u64;
-    Ok(directory.identity_of(name)?.is_some_and(|file| file.size == size)
-        && directory.read_small(name, size)?.as_deref() == Some(bytes))
+/// The bytes of a file that has exactly this size.
+fn of_size(directory: &Directory, name: &str, size: usize) -> Result<Option<Vec<u8>>> {
+    let size = size as u64;
+    let is_of_size = directory.identity_of(name)?.is_some_and(|file| file.size == size);
+    if is_of_size { directory.read_small(name, size) } else { Ok(None) }
 }

@@ -15,13 +15,12 @@
 //!         26 last timestamp i64 │ 34 coordinator epoch i32 │ 38 first offset of the open transaction i64        (−1: none)
 //! ```
 //!
-//! Kafka writes the entries in the order of a hash map of Java (`producer_map`).
+//! Kafka reads the entries in any order, and writes them in that of a hash map. Here they are written by
+//! ascending producer id, so files are compared as sets of entries ([`snapshot::have_same_entries`]).
 
 mod entry;
-mod producer_map;
 pub(crate) mod snapshot;
 mod states;
-mod tree_bin;
 mod updates;
 
 pub use entry::{ProducerEntry, SequenceRange};

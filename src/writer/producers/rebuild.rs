@@ -154,7 +154,7 @@ impl<'a> Rebuild<'a> {
             in_use,
             present: producers.snapshots.clone(),
             snapshots: producers.snapshots.iter().map(|offset| (*offset, None)).collect(),
-            states: producers.states.emptied(),
+            states: ProducerStates::default(),
             leaves_out: !producers.states.is_empty(),
             map_end: log_end_offset,
             last_snapshot: producers.last_snapshot,
