@@ -3,15 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::error::Result;
-use crate::fs::names::{FileKind, Stage};
 use crate::index::AbortedTransaction;
 use crate::log::{Log, OnDamage, Ranges, ScanOptions, ScanStep};
 use crate::record::BatchHeader;
 use crate::record::control::{ControlType, EndMarker};
-use crate::state::producers::{ProducerSnapshot, ProducerStates};
-
-/// The maximum size of a snapshot, bytes.
-const MAX_BYTES: u64 = 256 << 20;
+use crate::state::producers::{ProducerSnapshot, ProducerStates, snapshot_files};
 
 /// The states of the producers while batches are copied.
 ///
@@ -32,12 +28,10 @@ impl Producers {
     /// The states before the batch at `start`, from the last snapshot of the source before it and the batches
     /// between the two.
     pub(super) fn before(log: &Log, start: i64) -> Result<Self> {
-        let mut snapshots = BTreeMap::new();
-        for file in log.directory().segment_files()? {
-            if file.parsed.kind == FileKind::Snapshot && file.parsed.stage == Stage::Live {
-                snapshots.insert(file.parsed.base_offset, file.name);
-            }
-        }
+        let mut snapshots = snapshot_files::list(log.directory())?;
+        // one above the last segment is at the end of a log that may have grown since
+        let last = log.segments().last().map_or(start, |last| last.base_offset());
+        snapshots.retain(|offset, _| *offset <= last);
         let first = log.segments().first().map_or(start, |first| first.base_offset());
         let mut producers =
             Self { states: ProducerStates::default(), snapshots, is_consistent: true, buffer: Vec::new() };
@@ -131,7 +125,7 @@ impl Producers {
     /// A valid snapshot of the source, and its bytes.
     fn read_snapshot(&self, log: &Log, offset: i64) -> Result<Option<(ProducerSnapshot, Vec<u8>)>> {
         let Some(name) = self.snapshots.get(&offset) else { return Ok(None) };
-        let Some(bytes) = log.directory().read_small(name, MAX_BYTES)? else { return Ok(None) };
-        Ok(ProducerSnapshot::decode(&bytes).ok().map(|snapshot| (snapshot, bytes)))
+        let Some(file) = snapshot_files::read(log.directory(), name)? else { return Ok(None) };
+        Ok(file.decoded.ok().map(|snapshot| (snapshot, file.bytes)))
     }
 }

@@ -26,7 +26,7 @@ use std::path::Path;
 
 pub use derive::DerivedFiles;
 pub(crate) use derived_log::DerivedLog;
-pub(crate) use existing_files::{end_of_snapshots, is_empty_snapshot, lost_transaction, read_snapshot};
+pub(crate) use existing_files::{end_of_snapshots, is_empty_snapshot, lost_transaction};
 pub(crate) use producer_replay::{FromProducers, ProducerReplay};
 pub use report::{DerivedFile, FileState, IntervalSource, RebuildReport};
 

@@ -12,15 +12,16 @@ use super::decide::Target;
 use super::leftovers::Leftovers;
 use super::repair_plan::RepairActionKind;
 use crate::error::{Error, Result};
-use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
-use crate::fs::{Directory, FileBytes, FileType, Staged};
+use crate::fs::names::{FileKind, segment_file};
+use crate::fs::{Directory, FileBytes, Staged};
 use crate::index::{AbortedTransaction, TransactionIndex};
-use crate::inspect::rebuild::{FromProducers, ProducerReplay, is_empty_snapshot, read_snapshot};
+use crate::inspect::rebuild::{FromProducers, ProducerReplay, is_empty_snapshot};
 use crate::log::Log;
 use crate::record::control::{ControlType, EndMarker};
 use crate::segment::{LogFile, SCAN_READ};
 use crate::state::producers::ProducerStates;
 use crate::state::producers::snapshot::have_same_entries;
+use crate::state::producers::snapshot_files::{self, read_valid, snapshot_name};
 
 /// A segment as it is after the repair.
 #[derive(Debug)]
@@ -90,7 +91,7 @@ impl ProducerFiles {
         let mut stale = Vec::new();
         let mut wanted = BTreeSet::new();
         for (offset, present) in &existing {
-            let is_damaged = read_snapshot(directory, present)?.is_none();
+            let is_damaged = read_valid(directory, present)?.is_none();
             let is_inside = (first + 1..=end_offset).contains(offset);
             match (is_damaged, is_changed(*offset)) {
                 (true, _) | (_, true) if is_inside => {
@@ -158,7 +159,7 @@ impl ProducerFiles {
                 staged.push(directory.stage(&index, &derived.transaction_index)?);
             }
             for (offset, bytes) in &derived.snapshots {
-                let name = segment_file(*offset, FileKind::Snapshot);
+                let name = snapshot_name(*offset);
                 if let Some(bytes) = bytes.as_ref().filter(|_| self.replaced.contains(&name)) {
                     staged.push(directory.stage(&name, bytes)?);
                 }
@@ -187,7 +188,7 @@ impl ProducerFiles {
         mut each: impl FnMut(&KeptSegment, &FromProducers, &HashSet<Abort>) -> Result<()>,
     ) -> Result<()> {
         let Some(first) = self.kept.first() else { return Ok(()) };
-        let before = read_snapshot(directory, &segment_file(first.base_offset, FileKind::Snapshot))?;
+        let before = read_valid(directory, &snapshot_name(first.base_offset))?;
         let states =
             before.map_or_else(ProducerStates::default, |before| ProducerStates::from_snapshot(&before));
         let mut replay = ProducerReplay::new(states, self.wanted.iter().copied().collect());
@@ -232,24 +233,17 @@ impl KeptSegment {
 
 impl Stale {
     fn removed(offset: i64, present: &str, reason: &'static str) -> Self {
-        let name = segment_file(offset, FileKind::Snapshot);
+        let name = snapshot_name(offset);
         Self { kind: RepairActionKind::RemoveFile, name, present: Some(present.to_owned()), reason }
     }
 }
 
 /// The snapshots that exist when the replacement is finished: their offsets, and their present names.
 fn existing_snapshots(directory: &Directory, leftovers: &Leftovers) -> Result<BTreeMap<i64, String>> {
-    let mut found = BTreeMap::new();
-    for (name, file_type) in directory.entries()? {
-        let live = SegmentFileName::parse(&name)
-            .filter(|parsed| (parsed.kind, parsed.stage) == (FileKind::Snapshot, Stage::Live));
-        if let Some(parsed) = live.filter(|parsed| parsed.to_string() == name)
-            && file_type == FileType::RegularFile
-            && !leftovers.replaced.iter().any(|file| file.name == name)
-        {
-            found.insert(parsed.base_offset, name);
-        }
-    }
+    let mut found = snapshot_files::list(directory)?;
+    found.retain(|offset, name| {
+        *name == snapshot_name(*offset) && !leftovers.replaced.iter().any(|file| file.name == *name)
+    });
     let committed = leftovers.replacement.committed.iter();
     found.extend(
         committed
@@ -267,7 +261,7 @@ fn stale_snapshot(
     new: Option<&[u8]>,
 ) -> Result<Option<Stale>> {
     let rebuilt = |present, reason| {
-        let name = segment_file(offset, FileKind::Snapshot);
+        let name = snapshot_name(offset);
         Some(Stale { kind: RepairActionKind::Rebuild, name, present, reason })
     };
     let (present, new) = match (present, new) {

@@ -15,22 +15,19 @@ use super::stable_limits::StableLimits;
 use super::summary::Summary;
 use crate::error::{Malformed, Result};
 use crate::fs::Directory;
-use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::inspect::rebuild::{end_of_snapshots, lost_transaction};
 use crate::log::Log;
 use crate::record::BatchHeader;
 use crate::record::control::EndMarker;
 use crate::segment::{SCAN_READ, Step};
 use crate::state::checkpoint::DurableOffsetFile;
-use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates};
-
-/// The maximum size of a snapshot, bytes: more than a million producers.
-const MAX_BYTES: u64 = 64 << 20;
+use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates, snapshot_files};
 
 /// The findings about the snapshots of a partition.
 pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    let names = names(directory)?;
+    // the newest one is above the last segment's base offset, where the listing of segments ends
+    let names = snapshot_files::list(directory)?;
     let has_producers = summaries.iter().any(|summary| summary.has_producers);
     if names.is_empty() && has_producers && summaries.len() > 1 {
         let expected = "a snapshot of the producers, because batches have producer ids";
@@ -43,8 +40,8 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
     let mut snapshots: BTreeMap<i64, (String, ProducerSnapshot)> = BTreeMap::new();
     for (offset, name) in names {
         // removed meanwhile
-        let Some(bytes) = directory.read_small(&name, MAX_BYTES)? else { continue };
-        match ProducerSnapshot::decode(&bytes) {
+        let Some(file) = snapshot_files::read(directory, &name)? else { continue };
+        match file.decoded {
             Ok(snapshot) if offset > end => {
                 let is_complete = durable.is_some_and(|durable| durable.max(log.log_start_offset()) == end);
                 findings.extend(beyond_end(
@@ -62,8 +59,7 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
             Err((position, malformed)) => {
                 let path = directory.path_of(&name);
                 let finding = Finding::malformed(Rule::SnapshotUnreadable, log.path(), path, malformed);
-                let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-                findings.push(finding.at(position, size).offsets(offset, None));
+                findings.push(finding.at(position, file.size).offsets(offset, None));
             }
         }
     }
@@ -88,18 +84,6 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
         findings.extend(replay.limits.check(log)?);
     }
     Ok(findings)
-}
-
-/// The names of the snapshots, by offset.
-fn names(directory: &Directory) -> Result<BTreeMap<i64, String>> {
-    // the newest one is above the last segment's base offset, where the listing of segments ends
-    let parsed =
-        directory.entries()?.into_iter().filter_map(|(name, _)| Some((SegmentFileName::parse(&name)?, name)));
-    let is_live = |parsed: &SegmentFileName| parsed.kind == FileKind::Snapshot && parsed.stage == Stage::Live;
-    Ok(parsed
-        .filter(|(parsed, _)| is_live(parsed))
-        .map(|(parsed, name)| (parsed.base_offset, name))
-        .collect())
 }
 
 /// The finding for a snapshot above the end of the log. `is_complete`: whether a writer's log ends where that

@@ -20,6 +20,7 @@
 
 mod entry;
 pub(crate) mod snapshot;
+pub(crate) mod snapshot_files;
 mod states;
 mod updates;
 

@@ -4,14 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::replay::Replayed;
-use super::{Producers, is_forgotten, kept, snapshot_file, snapshots_in};
+use super::{Producers, is_forgotten, kept, snapshots_in};
 use crate::error::Result;
 use crate::fs::{Directory, Staged};
+use crate::state::producers::snapshot_files::{read_valid, snapshot_name};
 use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates};
 use crate::writer::poison::is_full;
 
-/// The largest snapshot that is read: of more than a million producers.
-const MAX_SNAPSHOT_BYTES: u64 = 64 << 20;
 /// Snapshots that are planned take at most this much memory; the oldest are left out. They are hints.
 const MAX_PLANNED_BYTES: usize = 64 << 20;
 
@@ -39,7 +38,7 @@ impl ProducerPlan {
             self;
         let mut staged = Vec::with_capacity(written.len());
         for (offset, bytes) in written {
-            match directory.stage(&snapshot_file(offset), &bytes) {
+            match directory.stage(&snapshot_name(offset), &bytes) {
                 Ok(file) => staged.push(file),
                 // without it, the next opening reads more batches. A file of this name was not checked
                 Err(error) if is_full(&error) => {
@@ -67,7 +66,7 @@ impl StagedProducers {
     /// Removes the snapshots that do not remain, durably.
     pub(in crate::writer) fn remove(&self, directory: &Directory) -> Result<()> {
         for offset in &self.removed {
-            directory.remove(&snapshot_file(*offset))?;
+            directory.remove(&snapshot_name(*offset))?;
         }
         if self.removed.is_empty() { Ok(()) } else { directory.sync() }
     }
@@ -330,17 +329,12 @@ impl<'a> Rebuild<'a> {
 /// The snapshot at an offset; `None` if it is not valid: damaged, too large, or not a snapshot at this
 /// offset.
 pub(super) fn read(directory: &Directory, offset: i64) -> Result<Option<ProducerSnapshot>> {
-    let name = snapshot_file(offset);
-    if directory.identity_of(&name)?.is_none_or(|file| file.size > MAX_SNAPSHOT_BYTES) {
-        return Ok(None);
-    }
-    let Some(bytes) = directory.read_small(&name, MAX_SNAPSHOT_BYTES)? else { return Ok(None) };
     let is_below = |other: i64| other < offset;
-    let valid = ProducerSnapshot::decode(&bytes).ok().filter(|snapshot| {
+    let valid = read_valid(directory, &snapshot_name(offset))?;
+    Ok(valid.filter(|snapshot| {
         snapshot.entries.iter().all(|entry| {
             entry.last_batch().is_none_or(|batch| is_below(batch.last_offset))
                 && entry.open_transaction.is_none_or(is_below)
         })
-    });
-    Ok(valid)
+    }))
 }
