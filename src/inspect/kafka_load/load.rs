@@ -348,7 +348,7 @@ fn loaded_log(
             largest_timestamp: largest.timestamp.max(-1),
         });
     }
-    let states = &loading.producers.states;
+    let states = &loading.producers.producers.states;
     let first_open = states.first_open_offset().map(|first| first.max(log_start_offset));
     Ok(LoadedLog {
         log_start_offset,

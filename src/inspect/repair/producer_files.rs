@@ -15,13 +15,13 @@ use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, FileBytes, Staged};
 use crate::index::{AbortedTransaction, TransactionIndex};
-use crate::inspect::rebuild::{FromProducers, ProducerReplay, is_empty_snapshot};
+use crate::inspect::rebuild::{FromProducers, ProducerFilesReplay, is_empty_snapshot};
 use crate::log::Log;
-use crate::record::control::{ControlType, EndMarker};
+use crate::record::control::ControlType;
 use crate::segment::{LogFile, SCAN_READ};
-use crate::state::producers::ProducerStates;
 use crate::state::producers::snapshot::have_same_entries;
 use crate::state::producers::snapshot_files::{self, read_valid, snapshot_name};
+use crate::state::producers::{ProducerReplay, ProducerStates};
 
 /// A segment as it is after the repair.
 #[derive(Debug)]
@@ -191,7 +191,7 @@ impl ProducerFiles {
         let before = read_valid(directory, &snapshot_name(first.base_offset))?;
         let states =
             before.map_or_else(ProducerStates::default, |before| ProducerStates::from_snapshot(&before));
-        let mut replay = ProducerReplay::new(states, self.wanted.iter().copied().collect());
+        let mut replay = ProducerFilesReplay::new(states, self.wanted.iter().copied().collect());
         for segment in &self.kept {
             let mut aborts = HashSet::new();
             if segment.has_producers || replay.has_snapshot_below(segment.end_offset) {
@@ -211,18 +211,19 @@ impl KeptSegment {
     fn replay(
         &self,
         log: &mut LogFile,
-        replay: &mut ProducerReplay,
+        replay: &mut ProducerFilesReplay,
         aborts: &mut HashSet<Abort>,
     ) -> Result<bool> {
-        let (mut is_right, mut buffer) = (true, Vec::new());
+        let mut is_right = true;
         self.contents.for_each_batch_with_bytes(log, ProducerReplay::needs_bytes, |batch, _, bytes| {
             let header = &batch.header;
-            is_right = is_right && replay.add_header(header, bytes).is_ok();
-            if is_right
-                && ProducerReplay::needs_bytes(header)
-                && let Ok(Some(marker)) = EndMarker::read(*header, bytes, &mut buffer)
-                && marker.control_type == ControlType::Abort
-            {
+            if !is_right {
+                return Ok(());
+            }
+            let added = replay.add_header(header, bytes);
+            is_right = added.is_ok();
+            let marker = added.ok().and_then(|added| added.marker);
+            if marker.is_some_and(|marker| marker.control_type == ControlType::Abort) {
                 aborts.insert((header.producer_id, header.base_offset));
             }
             Ok(())

@@ -19,12 +19,16 @@
 //! ascending producer id, so files are compared as sets of entries ([`snapshot::have_same_entries`]).
 
 mod entry;
+mod rebuild;
+mod replay;
 pub(crate) mod snapshot;
 pub(crate) mod snapshot_files;
 mod states;
 mod updates;
 
 pub use entry::{ProducerEntry, SequenceRange};
+pub(crate) use rebuild::{RebuiltProducers, RebuiltSegments, SnapshotStore, WhyRemoved};
+pub(crate) use replay::{MalformedMarker, ProducerReplay, RefusedBatch, ReplayedBatch};
 pub use snapshot::ProducerSnapshot;
 pub(crate) use states::LastRecord;
 pub use states::{EndedTransaction, ProducerStates};

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use super::updates::{Ended, ProducerUpdates};
 use super::{ProducerEntry, ProducerSnapshot, snapshot};
 use crate::error::Malformed;
+use crate::index::AbortedTransaction;
 use crate::record::BatchHeader;
 use crate::record::control::{ControlType, EndMarker};
 
@@ -39,6 +40,19 @@ pub struct EndedTransaction {
     /// The first offset of the oldest transaction of another producer that is open at the marker, or the
     /// offset after the marker.
     pub last_stable_offset: i64,
+}
+
+impl EndedTransaction {
+    /// Its entry in a transaction index; `None` if it was committed.
+    pub(crate) fn aborted(self) -> Option<AbortedTransaction> {
+        let Self { producer_id, first_offset, last_offset, is_aborted, last_stable_offset } = self;
+        is_aborted.then_some(AbortedTransaction {
+            producer_id,
+            first_offset,
+            last_offset,
+            last_stable_offset,
+        })
+    }
 }
 
 /// The last batch with records of a producer, and its epoch.

@@ -20,7 +20,7 @@ pub(crate) use kept::{KEPT_PRODUCERS, kept_producers};
 pub(super) use kept::{NamedProducers, keep, keep_below};
 pub use listing::ProducerState;
 pub(super) use rebuild::{ProducerPlan, Rebuild, StagedProducers};
-pub(super) use replay::{Replayed, aborted};
+pub(super) use replay::Replayed;
 
 use crate::error::{Error, Result};
 use crate::fs::{Directory, Staged};
