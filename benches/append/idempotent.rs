@@ -9,6 +9,7 @@ use std::path::Path;
 
 use cordwood::Error;
 use cordwood::record::BatchBuilder;
+use cordwood::state::producers::ProducerSnapshot;
 use cordwood::writer::{FlushMode, LogWriter};
 use cordwood_benches::batches::crc32c;
 
@@ -101,11 +102,18 @@ fn ours(dir: &Path, count: usize, keep: bool, batches: &mut Batches) -> TurnResu
     TurnResult { spent, log_end_offset, size }
 }
 
-/// The names and the bytes of the snapshots in a directory.
+/// The names and the bytes of the snapshots in a directory, with the producers by ascending id: Kafka writes
+/// them in the order of a hash map.
 pub(super) fn snapshots(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let names = entries.filter(|name| name.ends_with(".snapshot"));
-    let mut found: Vec<_> = names.map(|name| (name.clone(), fs::read(dir.join(name)).unwrap())).collect();
+    let in_order = |bytes: &[u8]| {
+        let mut snapshot = ProducerSnapshot::decode(bytes).unwrap();
+        snapshot.entries.sort_unstable_by_key(|entry| entry.producer_id);
+        snapshot.encode()
+    };
+    let read = |name: &String| in_order(&fs::read(dir.join(name)).unwrap());
+    let mut found: Vec<_> = names.map(|name| (name.clone(), read(&name))).collect();
     found.sort();
     found
 }

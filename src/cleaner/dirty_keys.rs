@@ -3,12 +3,13 @@
 use super::CompactionOptions;
 use super::batches::{BytesOf, Place, SegmentBatches, Unusable};
 use super::history::History;
-use super::pass::{Source, control_type};
+use super::pass::Source;
 use super::replaced::ReplacedOffsets;
 use super::rounds::{self, Rounds};
 use super::transactions::CleanedTransactions;
 use crate::error::{Malformed, Result};
 use crate::log::{KeyHash, OffsetMap};
+use crate::record::control::ControlType;
 use crate::record::{BatchHeader, Records};
 
 /// The number of keys whose entries of the map are loaded into the caches before the first of them is used.
@@ -189,7 +190,7 @@ impl Reading<'_> {
     /// Whether the keys of a batch count. Follows the transactions.
     fn has_keys(&mut self, header: &BatchHeader, bytes: &[u8]) -> std::result::Result<bool, Unusable> {
         if header.is_control() {
-            self.transactions.add_marker(header, control_type(header, bytes, &mut self.buffer)?);
+            self.transactions.add_marker(header, ControlType::of_batch(*header, bytes, &mut self.buffer)?);
             return Ok(false);
         }
         let is_aborted = self.transactions.add_batch(header);

@@ -16,10 +16,10 @@ use std::collections::HashMap;
 
 use super::batches::Unusable;
 use super::dirty_keys::DirtyKeys;
-use super::pass::control_type;
 use super::transactions::CleanedTransactions;
 use crate::error::Malformed;
 use crate::index::AbortedTransaction;
+use crate::record::control::ControlType;
 use crate::record::{BatchHeader, BatchRewriter, RecordRef, Records, write_empty_batch};
 use crate::state::producers::LastRecord;
 
@@ -87,7 +87,7 @@ impl Filter<'_> {
     ) -> Result<(Decision, Option<AbortedTransaction>), Unusable> {
         let (mut is_removable, mut aborted) = (false, None);
         if header.is_control() {
-            let kind = control_type(header, bytes, &mut self.plain)?;
+            let kind = ControlType::of_batch(*header, bytes, &mut self.plain)?;
             let fate = self.transactions.add_marker(header, kind);
             (is_removable, aborted) = (fate.is_removable, fate.aborted);
         }

@@ -3,14 +3,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::batches::{BytesOf, SegmentBatches, Unusable};
-use crate::error::Result;
+use super::batches::{BytesOf, SegmentBatches};
+use crate::error::{Malformed, Result};
 use crate::index::AbortedTransaction;
 use crate::log::Log;
-use crate::record::BatchHeader;
-use crate::record::control::EndMarker;
 use crate::segment::Segment;
-use crate::state::producers::{EndedTransaction, ProducerStates};
+use crate::state::producers::{EndedTransaction, ProducerReplay, ProducerStates};
 
 /// What a pass over all headers finds.
 #[derive(Debug, Default)]
@@ -35,6 +33,7 @@ impl History {
     /// As [`SegmentBatches::next`].
     pub(super) fn read(log: &Log, dirty: &Range<i64>) -> Result<Self> {
         let mut history = Self::default();
+        let mut producers = ProducerReplay::default();
         let mut ended_at = HashMap::new();
         let mut leader_epoch = -1;
         for segment in log.segments().iter() {
@@ -53,34 +52,21 @@ impl History {
                     continue;
                 }
                 let bytes = if header.is_control() { batches.bytes(&place)? } else { &[] };
-                let ended = match history.add(header, bytes) {
-                    Ok(ended) => ended,
-                    Err(unusable) => return Err(batches.error(&place, unusable)),
+                let ended = match producers.add(header, bytes) {
+                    Ok(added) => added.ended,
+                    Err(refused) => return Err(batches.error(&place, Malformed::from(refused).into())),
                 };
                 if !header.is_control() {
                     continue;
                 }
                 let before = ended_at.insert(header.producer_id, header.last_offset).unwrap_or(-1);
-                if let Some(ended) = ended.filter(|ended| ended.is_aborted) {
-                    history.aborted.push(entry(ended, before, &indexed));
-                }
+                let aborted = ended.and_then(EndedTransaction::aborted);
+                history.aborted.extend(aborted.map(|aborted| entry(aborted, before, &indexed)));
             }
             leader_epoch = batches.leader_epoch();
         }
+        history.producers = producers.states;
         Ok(history)
-    }
-
-    /// Adds a batch with a producer. `bytes`: of a marker.
-    fn add(
-        &mut self,
-        header: &BatchHeader,
-        bytes: &[u8],
-    ) -> std::result::Result<Option<EndedTransaction>, Unusable> {
-        let mut marker = None;
-        if header.is_control() {
-            marker = EndMarker::read(*header, bytes, &mut Vec::new())?;
-        }
-        Ok(self.producers.append(header, marker.as_ref())?)
     }
 }
 
@@ -88,17 +74,17 @@ impl History {
 /// contradict it: compaction may have removed the first batches of the transaction, and what its last stable
 /// offset was depends on how appends were grouped. `before`: the offset of the producer's marker before.
 fn entry(
-    ended: EndedTransaction,
+    aborted: AbortedTransaction,
     before: i64,
     indexed: &HashMap<(i64, i64), AbortedTransaction>,
 ) -> AbortedTransaction {
-    let EndedTransaction { producer_id, first_offset, last_offset, last_stable_offset, .. } = ended;
+    let AbortedTransaction { producer_id, first_offset, last_offset, .. } = aborted;
     let found = indexed.get(&(producer_id, last_offset)).copied();
     let found = found.filter(|found| {
         (before + 1..=first_offset).contains(&found.first_offset)
             && (0..=last_offset + 1).contains(&found.last_stable_offset)
     });
-    found.unwrap_or(AbortedTransaction { producer_id, first_offset, last_offset, last_stable_offset })
+    found.unwrap_or(aborted)
 }
 
 /// The entries of a segment's transaction index, by producer and marker; those that can be read.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::CompactedSegment;
-use super::batches::{BytesOf, SegmentBatches, Unusable};
+use super::batches::{BytesOf, SegmentBatches};
 use super::dirty_keys::DirtyKeys;
 use super::filter::{Decision, Filter, Remains, Rules, Scratch};
 use super::history::History;
@@ -18,8 +18,6 @@ use crate::error::Result;
 use crate::fs::Directory;
 use crate::index::due_entries::EntryRule;
 use crate::log::Log;
-use crate::record::BatchHeader;
-use crate::record::control::{ControlType, first_record};
 use crate::segment::Segment;
 use crate::state::producers::LastRecord;
 use crate::writer::replacement;
@@ -32,18 +30,6 @@ pub(super) struct Source<'a> {
     pub(super) range: &'a CleaningRange,
     /// ms since the epoch.
     pub(super) now: i64,
-}
-
-/// The type of the marker in a control batch; `None` if compaction has removed it.
-pub(super) fn control_type(
-    header: &BatchHeader,
-    bytes: &[u8],
-    buffer: &mut Vec<u8>,
-) -> std::result::Result<Option<ControlType>, Unusable> {
-    Ok(match first_record(*header, bytes, buffer)? {
-        Some(record) => Some(ControlType::parse(record.key)?),
-        None => None,
-    })
 }
 
 /// The second part of a pass.

@@ -69,8 +69,6 @@ pub use scan::{
 pub use segments::Segments;
 pub use split::Split;
 pub use transactions::AbortedRange;
-#[cfg(feature = "inspect")]
-pub(crate) use transactions::marker;
 use transactions::{Outcome, Transactions};
 
 /// How a log is opened.

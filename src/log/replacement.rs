@@ -14,7 +14,7 @@
 use std::ops::Range;
 
 use crate::error::{Malformed, Result};
-use crate::fs::names::{FileKind, Stage};
+use crate::fs::names::{FileKind, Stage, segment_file};
 use crate::fs::{Directory, SegmentFile};
 
 /// What to do with the files of a directory in which segments were being replaced. Empty if none were.
@@ -191,6 +191,16 @@ impl Replacement {
     /// Whether a live file is replaced.
     pub(crate) fn replaces(&self, file: &SegmentFile) -> bool {
         file.parsed.stage == Stage::Live && self.replaced.contains(&file.parsed.base_offset)
+    }
+
+    /// The present name of a file of a segment, which may be missing; `None` if there is no such file after
+    /// the replacement is finished.
+    pub(crate) fn present_name(&self, base_offset: i64, kind: FileKind) -> Option<String> {
+        let mut committed = self.committed.iter();
+        match committed.find(|file| (file.parsed.base_offset, file.parsed.kind) == (base_offset, kind)) {
+            Some(file) => Some(file.name.clone()),
+            None => (!self.replaced.contains(&base_offset)).then(|| segment_file(base_offset, kind)),
+        }
     }
 
     /// Whether there is nothing to be done.

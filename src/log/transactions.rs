@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::Log;
 use super::transaction_checkpoint::{Checkpoint, ReadSegment};
 use crate::error::{Error, Malformed, Result};
-use crate::record::control::{self, ControlType};
+use crate::record::control::ControlType;
 use crate::segment::{Batch, DamagedSpan, SCAN_READ, Segment, Step, Walk};
 
 /// An aborted transaction: its producer's id, its first offset and the offset of its marker.
@@ -211,7 +211,7 @@ impl Transactions {
             }
             return Ok(Ok(()));
         }
-        match marker(header, walk.bytes(batch)?, buffer) {
+        match ControlType::outcome(header, walk.bytes(batch)?, buffer) {
             Ok(Some(kind)) => {
                 if let Some(open) = open.remove(&header.producer_id) {
                     self.close(header.producer_id, open, kind, header.last_offset);
@@ -321,18 +321,4 @@ impl Transactions {
             }
         }
     }
-}
-
-/// The type of the (first) control record of a batch; `None` if compaction removed it, or if it does not end
-/// a transaction.
-pub(crate) fn marker(
-    header: crate::record::BatchHeader,
-    bytes: &[u8],
-    buffer: &mut Vec<u8>,
-) -> std::result::Result<Option<ControlType>, Malformed> {
-    let Some(record) = control::first_record(header, bytes, buffer)? else { return Ok(None) };
-    Ok(match ControlType::parse(record.key)? {
-        ControlType::Other(_) => None,
-        kind => Some(kind),
-    })
 }

@@ -20,6 +20,34 @@ pub enum ControlType {
 }
 
 impl ControlType {
+    /// The type of the first record of a control batch; `None` if compaction has removed the record. `buffer`:
+    /// for a compressed batch.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the record is, or its key; its value is not read.
+    pub(crate) fn of_batch(
+        header: BatchHeader,
+        bytes: &[u8],
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Self>, Malformed> {
+        first_record(header, bytes, buffer)?.map(|record| Self::parse(record.key)).transpose()
+    }
+
+    /// The outcome that a control batch gives its transaction, [`ControlType::Abort`] or
+    /// [`ControlType::Commit`]; `None` if it ends none, because it is of another type or compaction has
+    /// removed its record. For readers of the records: the producers' states need the whole [`EndMarker`].
+    ///
+    /// # Errors
+    /// As [`ControlType::of_batch`].
+    pub(crate) fn outcome(
+        header: BatchHeader,
+        bytes: &[u8],
+        buffer: &mut Vec<u8>,
+    ) -> Result<Option<Self>, Malformed> {
+        let found = Self::of_batch(header, bytes, buffer)?;
+        Ok(found.filter(|found| !matches!(found, Self::Other(_))))
+    }
+
     /// Reads a control record's key. A version newer than 0 is read as version 0, as Kafka does.
     ///
     /// # Errors
@@ -102,7 +130,7 @@ impl EndMarker {
 }
 
 /// The first record of a batch; `None` if it has none.
-pub(crate) fn first_record<'a>(
+fn first_record<'a>(
     header: BatchHeader,
     bytes: &'a [u8],
     buffer: &'a mut Vec<u8>,

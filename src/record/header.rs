@@ -346,23 +346,59 @@ impl BatchHeader {
     /// The sequence of the last offset, −1 if there is none. Sequences wrap from 2³¹ − 1 to 0.
     /// Kafka: `DefaultRecordBatch.lastSequence`.
     pub fn last_sequence(&self) -> i32 {
-        let delta = self.last_offset - self.base_offset;
-        if self.base_sequence < -1 {
-            // no producer writes it, and no checksum excludes it
-            return i32::try_from(i64::from(self.base_sequence) + delta).unwrap_or(-1);
+        match self.base_sequence {
+            -1 => -1,
+            // no producer writes one below −1, and no checksum excludes it
+            base => sequence_after(base, to_increment(self.last_offset.wrapping_sub(self.base_offset))),
         }
-        self.sequence_at(delta)
     }
 
     /// The sequence `delta` offsets after the base offset, −1 if there is none.
     pub(crate) fn sequence_at(&self, delta: i64) -> i32 {
-        if self.base_sequence < 0 { -1 } else { sequence_after(self.base_sequence, delta) }
+        if self.base_sequence < 0 { -1 } else { sequence_after(self.base_sequence, to_increment(delta)) }
     }
 }
 
-/// The sequence `delta` records after one. Sequences wrap from 2³¹ − 1 to 0.
+/// The distance of two offsets of a batch with sequences, which is stored in 32 bits.
+fn to_increment(delta: i64) -> i32 {
+    i32::try_from(delta).unwrap_or_default()
+}
+
+/// The sequence `increment` records after another one, in Java's 32 bits. Sequences wrap from 2³¹ − 1 to 0.
 ///
 /// *Source*: `DefaultRecordBatch.incrementSequence`.
-pub(crate) fn sequence_after(sequence: i32, delta: i64) -> i32 {
-    i32::try_from((i64::from(sequence) + delta) & i64::from(i32::MAX)).unwrap_or(-1)
+pub(crate) fn sequence_after(sequence: i32, increment: i32) -> i32 {
+    let left = i32::MAX.wrapping_sub(increment);
+    if sequence > left {
+        increment.wrapping_sub(i32::MAX.wrapping_sub(sequence)).wrapping_sub(1)
+    } else {
+        sequence.wrapping_add(increment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sequence_after;
+
+    /// The results of Kafka's `DefaultRecordBatch.incrementSequence`.
+    #[test]
+    fn sequences_after_others_are_those_of_kafka() {
+        for (sequence, increment, after) in [
+            (0, 0, 0),
+            (10, 5, 15),
+            (i32::MAX, 0, i32::MAX),
+            (i32::MAX, 1, 0),
+            (i32::MAX - 1, 3, 1),
+            (i32::MAX - 5, 10, 4),
+            (i32::MAX, i32::MAX, i32::MAX - 1),
+            (5, -3, -2_147_483_646),
+            (0, i32::MIN, 0),
+            (-1, 1, 0),
+            (-7, i32::MAX, 2_147_483_640),
+            (-7, -3, 2_147_483_638),
+            (i32::MIN, 1, i32::MIN + 1),
+        ] {
+            assert_eq!(sequence_after(sequence, increment), after, "{sequence} + {increment}");
+        }
+    }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::ends::Ends;
 use super::poison::is_full;
-use super::producers::{Producers, aborted};
+use super::producers::Producers;
 use super::sessions::Sessions;
 use super::{Appended, WriterMetrics};
 use crate::config::LogConfig;
@@ -20,7 +20,7 @@ use crate::segment::{RollParams, SegmentAppender, SegmentLayout, is_relative, re
 use crate::state::checkpoint::DurableOffsetFile;
 use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::LeaderEpochs;
-use crate::state::producers::ProducerUpdates;
+use crate::state::producers::{EndedTransaction, ProducerUpdates};
 
 /// A partition directory that is being written.
 #[derive(Debug)]
@@ -148,7 +148,7 @@ impl Partition {
             self.epochs = epochs;
         }
         let ended = updates.as_ref().map(|updates| self.producers.aborted_by(updates));
-        let aborted: Vec<_> = ended.into_iter().flatten().filter_map(aborted).collect();
+        let aborted: Vec<_> = ended.into_iter().flatten().filter_map(EndedTransaction::aborted).collect();
         self.active.append(bytes, headers, &aborted).map_err(|(error, is_torn)| {
             if is_torn || is_ahead {
                 self.ends.commit().poison(&error);

@@ -213,8 +213,7 @@ impl Partition {
         let producing = Producing::Idempotent(holder);
         let expected = self.next_sequence(producing);
         if let Some(found) = sequence.filter(|sequence| *sequence != expected && !records.is_empty()) {
-            let last =
-                sequence_after(found, i64::try_from(records.len()).unwrap_or(i64::MAX).saturating_sub(1));
+            let last = sequence_after(found, i32::try_from(records.len() - 1).unwrap_or(i32::MAX));
             let Holder { producer_id, producer_epoch, .. } = *holder;
             let old = self.producers.get(producer_id).and_then(|entry| entry.batch_of(found, last));
             return old.map(Appended::duplicate).ok_or(Error::OutOfOrderSequence {

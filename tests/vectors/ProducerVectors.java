@@ -7,6 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.zip.CRC32C;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.record.internal.ControlRecordType;
@@ -25,7 +26,7 @@ import org.apache.kafka.storage.internals.log.ProducerStateManagerConfig;
  *
  * A history of producers is made from a seed, here and in tests/rust/state/producers.rs in the same way:
  * batches, markers, expiry and restarts from a snapshot. A line has the seed, the number of producers at the
- * end, and the checksum of all snapshots and of the ended transactions.
+ * end, and the checksum of all snapshots, with the producers by ascending id, and of the ended transactions.
  */
 public class ProducerVectors {
     static final int EXPIRATION_MS = 1000;
@@ -87,7 +88,8 @@ public class ProducerVectors {
         producers.setAccessible(true);
         @SuppressWarnings("unchecked")
         Map<Long, ProducerStateEntry> map = (Map<Long, ProducerStateEntry>) producers.get(manager);
-        ProducerStateManager.writeSnapshot(file, map, false);
+        // in one order of all that Kafka reads
+        ProducerStateManager.writeSnapshot(file, new TreeMap<>(map), false);
         byte[] bytes = Files.readAllBytes(file.toPath());
         digest.update(bytes);
         return bytes;

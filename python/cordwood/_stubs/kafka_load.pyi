@@ -251,9 +251,10 @@ class LoadedFile:
         """The size after a clean shutdown that follows without an append; `None` if there is no file then."""
     @property
     def crc32c(self) -> int | None:
-        """The CRC-32C of the bytes after that shutdown, if they are not a part of a file of the directory.
+        """The CRC-32C of the bytes after that shutdown, or of those that a loading that fails leaves.
 
-        If the loading fails: of the bytes that it leaves.
+        `None` if they are a part of a file of the directory, and of a snapshot of several producers, which Kafka
+        writes in the order of a hash map.
         """
 
 @final

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, SystemFile, WritableFile};
 use crate::index::due_entries::EntryRule;
-use crate::inspect::rebuild::ProducerReplay;
+use crate::inspect::rebuild::ProducerFilesReplay;
 use crate::record::{BatchHeader, V2_HEADER};
 use crate::segment::{Batch, PartBuilder, is_relative};
 use crate::state::leader_epochs::LeaderEpochs;
@@ -47,7 +47,7 @@ pub(super) fn write(
         segment: None,
         epochs: LeaderEpochs::default(),
         epoch: -1,
-        producers: ProducerReplay::default(),
+        producers: ProducerFilesReplay::default(),
     };
     let mut bytes = Vec::new();
     for piece in &run.pieces {
@@ -85,7 +85,7 @@ struct Writer<'a> {
     segment: Option<NewSegment>,
     epochs: LeaderEpochs,
     epoch: i32,
-    producers: ProducerReplay,
+    producers: ProducerFilesReplay,
 }
 
 struct NewSegment {

@@ -63,7 +63,7 @@ impl Piece {
         self.indexes.add(&batch.header, batch.position, self.log.size())?;
         self.log.add(bytes, &self.segment, batch.position)?;
         let recorded = self.recorded.get(&batch.header.base_offset).copied();
-        if let Some(aborted) = producers.append(batch.header, bytes, recorded) {
+        if let Some(aborted) = producers.append(&batch.header, bytes, recorded) {
             self.transaction_index.extend(encode_aborted(aborted));
         }
         let (first, _) = self.offsets.unwrap_or((batch.header.base_offset, 0));

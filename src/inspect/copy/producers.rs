@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::error::Result;
-use crate::fs::names::{FileKind, Stage};
 use crate::index::AbortedTransaction;
 use crate::log::{Log, OnDamage, Ranges, ScanOptions, ScanStep};
 use crate::record::BatchHeader;
-use crate::record::control::{ControlType, EndMarker};
-use crate::state::producers::{ProducerSnapshot, ProducerStates};
-
-/// The maximum size of a snapshot, bytes.
-const MAX_BYTES: u64 = 256 << 20;
+use crate::record::control::ControlType;
+use crate::state::producers::{
+    ProducerReplay, ProducerSnapshot, ProducerStates, ReplayedBatch, snapshot_files,
+};
 
 /// The states of the producers while batches are copied.
 ///
@@ -20,32 +18,28 @@ const MAX_BYTES: u64 = 256 << 20;
 /// records before the range.
 #[derive(Debug)]
 pub(super) struct Producers {
-    states: ProducerStates,
+    replay: ProducerReplay,
     /// The snapshots of the source, by their offsets.
     snapshots: BTreeMap<i64, String>,
     /// Whether the log has not contradicted itself so far.
     is_consistent: bool,
-    buffer: Vec<u8>,
 }
 
 impl Producers {
     /// The states before the batch at `start`, from the last snapshot of the source before it and the batches
     /// between the two.
     pub(super) fn before(log: &Log, start: i64) -> Result<Self> {
-        let mut snapshots = BTreeMap::new();
-        for file in log.directory().segment_files()? {
-            if file.parsed.kind == FileKind::Snapshot && file.parsed.stage == Stage::Live {
-                snapshots.insert(file.parsed.base_offset, file.name);
-            }
-        }
+        let mut snapshots = snapshot_files::list(log.directory())?;
+        // one above the last segment is at the end of a log that may have grown since
+        let last = log.segments().last().map_or(start, |last| last.base_offset());
+        snapshots.retain(|offset, _| *offset <= last);
         let first = log.segments().first().map_or(start, |first| first.base_offset());
-        let mut producers =
-            Self { states: ProducerStates::default(), snapshots, is_consistent: true, buffer: Vec::new() };
+        let mut producers = Self { replay: ProducerReplay::default(), snapshots, is_consistent: true };
         let mut from = first;
         for offset in producers.snapshots.range(..=start).rev().map(|(offset, _)| *offset).collect::<Vec<_>>()
         {
             if let Some((snapshot, _)) = producers.read_snapshot(log, offset)? {
-                producers.states = ProducerStates::from_snapshot(&snapshot);
+                producers.replay.states = ProducerStates::from_snapshot(&snapshot);
                 from = offset.max(first);
                 break;
             }
@@ -64,7 +58,7 @@ impl Producers {
         let mut scan = log.scan(options)?;
         while let Some(step) = scan.next_step()? {
             if let ScanStep::Batch(batch) = step {
-                self.append(batch.header, scan.batch_bytes()?, None);
+                self.append(&batch.header, scan.batch_bytes()?, None);
             }
         }
         Ok(())
@@ -74,26 +68,19 @@ impl Producers {
     /// that the source has for the marker at this offset.
     pub(super) fn append(
         &mut self,
-        header: BatchHeader,
+        header: &BatchHeader,
         bytes: &[u8],
         recorded: Option<AbortedTransaction>,
     ) -> Option<AbortedTransaction> {
         if header.producer_id < 0 {
             return None;
         }
-        let producer = self.states.get(header.producer_id);
+        let producer = self.replay.states.get(header.producer_id);
         let last_data = producer.and_then(|producer| producer.last_batch()).map(|batch| batch.last_offset);
-        let marker =
-            if header.is_control() { EndMarker::read(header, bytes, &mut self.buffer) } else { Ok(None) };
-        match marker.and_then(|marker| Ok((marker, self.states.append(&header, marker.as_ref())?))) {
-            Ok((_, Some(ended))) => ended.is_aborted.then_some(AbortedTransaction {
-                producer_id: ended.producer_id,
-                first_offset: ended.first_offset,
-                last_offset: ended.last_offset,
-                last_stable_offset: ended.last_stable_offset,
-            }),
+        match self.replay.add(header, bytes) {
+            Ok(ReplayedBatch { ended: Some(ended), .. }) => ended.aborted(),
             // compaction has removed the records of the transaction, and keeps its entry
-            Ok((Some(marker), None)) if marker.control_type == ControlType::Abort => {
+            Ok(ReplayedBatch { marker: Some(marker), .. }) if marker.control_type == ControlType::Abort => {
                 recorded.filter(|entry| {
                     entry.producer_id == header.producer_id
                         && last_data.is_none_or(|last| last < entry.first_offset)
@@ -111,7 +98,7 @@ impl Producers {
 
     /// The number of open transactions.
     pub(super) fn open_transactions(&self) -> u64 {
-        self.states.iter().filter(|producer| producer.open_transaction.is_some()).count() as u64
+        self.replay.states.iter().filter(|producer| producer.open_transaction.is_some()).count() as u64
     }
 
     /// The bytes of the snapshot at an offset: the source's, where it has one. `None` if the log has no
@@ -120,18 +107,18 @@ impl Producers {
     pub(super) fn snapshot(&mut self, log: &Log, offset: i64, is_first: bool) -> Result<Option<Vec<u8>>> {
         if let Some((snapshot, bytes)) = self.read_snapshot(log, offset)? {
             // without producers that have expired since
-            self.states = ProducerStates::from_snapshot(&snapshot);
+            self.replay.states = ProducerStates::from_snapshot(&snapshot);
             self.is_consistent = true;
             return Ok(Some(bytes));
         }
-        let is_needed = !self.states.is_empty() || !is_first && !self.snapshots.is_empty();
-        Ok((self.is_consistent && is_needed).then(|| self.states.encode()))
+        let is_needed = !self.replay.states.is_empty() || !is_first && !self.snapshots.is_empty();
+        Ok((self.is_consistent && is_needed).then(|| self.replay.states.encode()))
     }
 
     /// A valid snapshot of the source, and its bytes.
     fn read_snapshot(&self, log: &Log, offset: i64) -> Result<Option<(ProducerSnapshot, Vec<u8>)>> {
         let Some(name) = self.snapshots.get(&offset) else { return Ok(None) };
-        let Some(bytes) = log.directory().read_small(name, MAX_BYTES)? else { return Ok(None) };
-        Ok(ProducerSnapshot::decode(&bytes).ok().map(|snapshot| (snapshot, bytes)))
+        let Some(file) = snapshot_files::read(log.directory(), name)? else { return Ok(None) };
+        Ok(file.decoded.ok().map(|snapshot| (snapshot, file.bytes)))
     }
 }

@@ -79,23 +79,11 @@ impl DumpedBatch {
         Ok(batch)
     }
 
-    /// The sequence of the last offset; −1 without one.
-    pub(super) fn last_sequence(&self) -> i32 {
-        match self.header.base_sequence {
-            -1 => -1,
-            sequence => {
-                let delta = self.header.last_offset.wrapping_sub(self.header.base_offset);
-                // it is stored in 32 bits
-                sequence_after(sequence, i32::try_from(delta).unwrap_or_default())
-            }
-        }
-    }
-
     fn write_v2_fields(&self, out: &mut Text) {
         let header = &self.header;
         out.str("baseOffset: ").int(header.base_offset).str(" lastOffset: ").int(self.last_offset());
         out.str(" count: ").int(header.count.unwrap_or(0)).str(" baseSequence: ").int(header.base_sequence);
-        out.str(" lastSequence: ").int(self.last_sequence()).str(" producerId: ").int(header.producer_id);
+        out.str(" lastSequence: ").int(header.last_sequence()).str(" producerId: ").int(header.producer_id);
         out.str(" producerEpoch: ").int(header.producer_epoch).str(" partitionLeaderEpoch: ");
         out.int(header.leader_epoch).str(" isTransactional: ").bool(header.is_transactional());
         out.str(" isControl: ").bool(header.is_control()).str(" deleteHorizonMs: ");
@@ -113,36 +101,7 @@ impl DumpedBatch {
     }
 }
 
-/// The sequence `increment` after another one, as Java's 32 bits compute it. Source:
-/// `DefaultRecordBatch.incrementSequence`.
-pub(super) fn sequence_after(sequence: i32, increment: i32) -> i32 {
-    if sequence > i32::MAX.wrapping_sub(increment) {
-        increment.wrapping_sub(i32::MAX.wrapping_sub(sequence)).wrapping_sub(1)
-    } else {
-        sequence.wrapping_add(increment)
-    }
-}
-
 #[cold]
 fn cut(wanted: usize, found: usize) -> Malformed {
     Malformed::new(format!("a header of {wanted} bytes"), format!("the end of the file after {found}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::sequence_after;
-
-    #[test]
-    fn sequences_wrap_to_zero() {
-        for (sequence, increment, after) in [
-            (0, 0, 0),
-            (10, 5, 15),
-            (i32::MAX, 1, 0),
-            (i32::MAX - 1, 3, 1),
-            (5, -3, -2_147_483_646),
-            (-7, i32::MAX, 2_147_483_640),
-        ] {
-            assert_eq!(sequence_after(sequence, increment), after, "{sequence} + {increment}");
-        }
-    }
 }

@@ -3,7 +3,7 @@
 //! [`crate::record::Records`] also requires that offsets ascend and stay within the batch. Kafka does not,
 //! and the dump shows what Kafka reads.
 
-use super::batch::{DumpedBatch, sequence_after};
+use super::batch::DumpedBatch;
 use super::legacy_message::LegacyMessage;
 use crate::error::Malformed;
 use crate::record::{
@@ -181,17 +181,12 @@ impl BatchRecords {
             TimestampType::LogAppendTime => header.max_timestamp,
             _ => header.base_timestamp.unwrap_or(-1).wrapping_add(fields.timestamp_delta),
         };
-        let sequence = if header.base_sequence >= 0 {
-            sequence_after(header.base_sequence, fields.offset_delta)
-        } else {
-            -1
-        };
         DumpedRecord {
             offset: header.base_offset.wrapping_add(i64::from(fields.offset_delta)),
             timestamp,
             key_size: fields.key.size(),
             value_size: fields.value.size(),
-            sequence,
+            sequence: header.sequence_at(i64::from(fields.offset_delta)),
             headers: fields.headers.of(payload),
             key: fields.key.of(payload),
             value: fields.value.of(payload),

@@ -273,7 +273,7 @@ impl Columns {
             Some(place.magic.into()),
             header.count.filter(|_| is_v2),
             integer(header.base_sequence),
-            integer(batch.last_sequence()),
+            integer(header.last_sequence()),
             integer(header.producer_epoch.into()),
             integer(header.leader_epoch),
         ];

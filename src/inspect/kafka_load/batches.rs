@@ -9,8 +9,9 @@ use super::exception::{ExceptionKind, Step, Thrown};
 use super::wrapper::{self, Refusal};
 use crate::error::Malformed;
 use crate::inspect::batch_place::{BatchPlace, MIN_LENGTH, TooShort};
-use crate::record::control::{ControlType, EndMarker, first_record};
+use crate::record::control::ControlType;
 use crate::record::{BatchHeader, LOG_OVERHEAD, PREFIX, V2_HEADER, crc};
+use crate::state::producers::{EndedTransaction, ProducerReplay, RefusedBatch};
 
 /// Bytes of one read of a large batch.
 const READ_BYTES: usize = 1 << 20;
@@ -132,21 +133,32 @@ impl Batches {
         Thrown::Error(malformed.at(&self.path, batch.position, Some(batch.offset)))
     }
 
-    /// The end marker in a control batch; `None` if the batch has no record.
+    /// Adds a batch to the producers, and returns the transaction that it ends.
     ///
     /// *Source*: `ProducerAppendInfo.append`, `EndTransactionMarker.deserialize`.
-    pub(super) fn end_marker(&mut self, batch: &BatchPlace, header: &BatchHeader) -> Step<Option<EndMarker>> {
+    pub(super) fn add_to(
+        &mut self,
+        producers: &mut ProducerReplay,
+        batch: &BatchPlace,
+        header: &BatchHeader,
+    ) -> Step<Option<EndedTransaction>> {
         // Kafka reads any higher magic as 2
         let header = BatchHeader { magic: 2, ..*header };
+        let bytes = if ProducerReplay::needs_bytes(&header) { self.whole(batch)? } else { &[] };
+        let (kind, what, malformed) = match producers.add(&header, bytes) {
+            Ok(added) => return Ok(added.ended),
+            Err(RefusedBatch::Marker(malformed)) if is_other_type(header, bytes) => {
+                (ExceptionKind::IllegalArgument, "marker", malformed)
+            }
+            Err(RefusedBatch::Marker(malformed)) => (ExceptionKind::InvalidRecord, "marker", malformed),
+            Err(RefusedBatch::Contradiction(malformed)) => {
+                (ExceptionKind::InvalidTxnState, "batch", malformed)
+            }
+        };
+        let Malformed { expected, found, .. } = malformed;
         let position = batch.position;
-        let bytes = self.whole(batch)?;
-        let marker = EndMarker::read(header, bytes, &mut Vec::new());
-        let marker = marker.map_err(|malformed| (malformed, is_other_type(header, bytes)));
-        marker.map_err(|(Malformed { expected, found, .. }, is_other)| {
-            let kind = if is_other { ExceptionKind::IllegalArgument } else { ExceptionKind::InvalidRecord };
-            let reason = format!("the marker at position {position}: expected {expected}, found {found}");
-            self.thrown(kind, reason)
-        })
+        Err(self
+            .thrown(kind, format!("the {what} at position {position}: expected {expected}, found {found}")))
     }
 
     /// The first batch, from a position, that has an offset at or above `target`, as far as Kafka's search
@@ -194,8 +206,5 @@ impl Batches {
 
 /// Whether the first record of a control batch is neither a COMMIT nor an ABORT marker.
 fn is_other_type(header: BatchHeader, bytes: &[u8]) -> bool {
-    let mut buffer = Vec::new();
-    let record = first_record(header, bytes, &mut buffer);
-    let key = record.ok().flatten().map(|record| ControlType::parse(record.key));
-    matches!(key, Some(Ok(ControlType::Other(_))))
+    matches!(ControlType::of_batch(header, bytes, &mut Vec::new()), Ok(Some(ControlType::Other(_))))
 }

@@ -11,6 +11,7 @@ use super::loader::{self, LoadedOffsets};
 use super::lost::{self, LostOffsets};
 use super::recovery::Loading;
 use super::run::{Run, Segments};
+use super::snapshots::is_of_several_producers;
 use super::topic_id;
 use super::warning::{self, LoadWarning};
 use crate::config::{LogConfig, StatedSettings};
@@ -147,8 +148,9 @@ pub struct LoadedFile {
     /// Bytes after a clean shutdown that follows without an append; `None` if the file does not exist then,
     /// or if the loading fails.
     pub closed_size: Option<u64>,
-    /// The CRC-32C of the bytes after that shutdown, or after a loading that fails, if they are not a part
-    /// of a file of the directory.
+    /// The CRC-32C of the bytes after that shutdown, or after a loading that fails. `None` if they are a part
+    /// of a file of the directory, and of a snapshot of several producers, which Kafka writes in the order of
+    /// a hash map.
     pub crc32c: Option<u32>,
 }
 
@@ -346,7 +348,7 @@ fn loaded_log(
             largest_timestamp: largest.timestamp.max(-1),
         });
     }
-    let states = &loading.producers.states;
+    let states = &loading.producers.producers.states;
     let first_open = states.first_open_offset().map(|first| first.max(log_start_offset));
     Ok(LoadedLog {
         log_start_offset,
@@ -374,7 +376,9 @@ fn files(run: &Run, loaded: &Sizes, closed: Option<&Sizes>) -> Result<Vec<Loaded
     let names: std::collections::BTreeSet<_> = names.collect();
     let file = |name: &String| {
         let crc32c = match run.disk.files().get(name) {
-            Some(Contents::Made { bytes, size }) => Some(crc_with_zeros(bytes, *size)),
+            Some(Contents::Made { bytes, size }) if !is_of_several_producers(name, *size) => {
+                Some(crc_with_zeros(bytes, *size))
+            }
             _ => None,
         };
         Ok(LoadedFile {

@@ -17,7 +17,7 @@ use super::exception::{ExceptionKind, Step, Thrown};
 use super::recovery::{self, Loading};
 use super::run::{Run, Segments, offset_in};
 use super::segment::{Segment, file_name};
-use super::snapshots::Snapshots;
+use super::snapshots::{self, Snapshots};
 use super::split;
 use crate::fs::names::{FileKind, Stage};
 
@@ -55,11 +55,11 @@ pub(super) fn load(run: &mut Run, loading: &mut Loading, is_deleted: bool) -> St
     run.epochs.truncate_from_start(loading.log_start_offset);
     let bases: Vec<_> = loading.segments.bases().collect();
     let Loading { segments, producers, was_closed_cleanly, .. } = loading;
-    if !producers.states.is_empty() {
+    if !producers.producers.states.is_empty() {
         return Err(Thrown::kafka(ExceptionKind::IllegalState, "", "the producer state is not empty"));
     }
-    producers.remove_stray(run, &bases)?;
-    producers.rebuild(run, segments, log_start_offset, end, *was_closed_cleanly)?;
+    snapshots::remove_stray(producers, run, &bases)?;
+    producers.rebuild(run, segments, log_start_offset..end, *was_closed_cleanly)?;
     Ok(LoadedOffsets {
         log_start_offset,
         recovery_point: recovered.recovery_point.max(log_start_offset),
@@ -181,5 +181,5 @@ fn resize_active(run: &mut Run, segments: &mut Segments) -> Step<()> {
 
 /// The producers at the start: none, and the snapshots in the directory.
 pub(super) fn producers(run: &Run) -> Step<Snapshots> {
-    Snapshots::list(&run.disk)
+    snapshots::list(&run.disk)
 }

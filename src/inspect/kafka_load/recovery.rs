@@ -6,7 +6,7 @@ use super::action::{ActionKind, ActionReason};
 use super::exception::{ExceptionKind, Step, Thrown};
 use super::run::{Run, Segments};
 use super::segment::Segment;
-use super::snapshots::Snapshots;
+use super::snapshots::{self, Snapshots};
 use crate::fs::names::{FileKind, Stage};
 
 /// The kinds of the files that a recovery writes.
@@ -40,9 +40,10 @@ pub(super) fn recover_opened(
     mut segment: Segment,
     reason: ActionReason,
 ) -> Step<()> {
-    let mut producers = Snapshots::list(&run.disk)?;
+    let mut producers = snapshots::list(&run.disk)?;
     let base_offset = segment.base_offset;
-    producers.rebuild(run, &mut loading.segments, loading.log_start_offset, base_offset, false)?;
+    let offsets = loading.log_start_offset..base_offset;
+    producers.rebuild(run, &mut loading.segments, offsets, false)?;
     let recovered = recover(run, &mut segment, &mut producers, reason);
     if let Err(Thrown::Overflow(_)) = recovered {
         loading.overflowed = Some(segment);
@@ -55,8 +56,9 @@ pub(super) fn recover_opened(
 
 /// Recovers one of the segments. Returns the number of bytes that were cut.
 fn recover_in(run: &mut Run, loading: &mut Loading, base_offset: i64) -> Step<u64> {
-    let mut producers = Snapshots::list(&run.disk)?;
-    producers.rebuild(run, &mut loading.segments, loading.log_start_offset, base_offset, false)?;
+    let mut producers = snapshots::list(&run.disk)?;
+    let offsets = loading.log_start_offset..base_offset;
+    producers.rebuild(run, &mut loading.segments, offsets, false)?;
     let Some(segment) = loading.segments.get_mut(base_offset) else { return Ok(0) };
     let cut = recover(run, segment, &mut producers, ActionReason::Recovery)?;
     producers.take(run)?;
@@ -180,7 +182,7 @@ fn remove_if_below_start(run: &mut Run, loading: &mut Loading) -> Step<Option<i6
     remove(run, loading, &all, ActionReason::BelowLogStart);
     run.epochs.clear(&mut run.disk);
     run.epochs_written()?;
-    loading.producers.start_at(run, loading.log_start_offset);
+    snapshots::start_at(&mut loading.producers, run, loading.log_start_offset);
     Ok(None)
 }
 
@@ -194,6 +196,6 @@ fn remove(run: &mut Run, loading: &mut Loading, bases: &[i64], reason: ActionRea
         }
     }
     for base_offset in bases {
-        loading.producers.mark_deleted(run, *base_offset, reason);
+        snapshots::mark_deleted(&mut loading.producers, run, *base_offset, reason);
     }
 }

@@ -16,7 +16,6 @@ use super::index_file::{IndexFile, Mapped};
 use super::run::Run;
 use super::snapshots::Snapshots;
 use crate::fs::names::{FileKind, Stage};
-use crate::index::AbortedTransaction;
 use crate::index::due_entries::DueEntries;
 use crate::inspect::batch_place::BatchPlace;
 use crate::record::BatchHeader;
@@ -238,10 +237,8 @@ impl Segment {
         batch: &BatchPlace,
         header: &BatchHeader,
     ) -> Step<()> {
-        let ended = producers.append(batches, batch, header)?;
-        if let Some(ended) = ended.filter(|ended| ended.is_aborted) {
-            let EndedTransaction { producer_id, first_offset, last_offset, last_stable_offset, .. } = ended;
-            let entry = AbortedTransaction { producer_id, first_offset, last_offset, last_stable_offset };
+        let ended = batches.add_to(&mut producers.producers, batch, header)?;
+        if let Some(entry) = ended.and_then(EndedTransaction::aborted) {
             let name = self.name(FileKind::TransactionIndex);
             if let Some(last) = self.last_aborted.filter(|last| *last >= entry.last_offset) {
                 let reason = format!("an entry with last offset {} after one with {last}", entry.last_offset);

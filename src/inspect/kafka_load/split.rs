@@ -9,6 +9,7 @@ use super::exception::{ExceptionKind, Step, Thrown};
 use super::recovery::Loading;
 use super::run::Run;
 use super::segment::{Segment, file_name};
+use super::snapshots;
 use crate::fs::names::{FileKind, Stage};
 use crate::inspect::batch_place::BatchPlace;
 use crate::types::{OffsetPosition, TimestampOffset};
@@ -169,7 +170,7 @@ fn replace(run: &mut Run, loading: &mut Loading, mut source: Segment, mut parts:
         loading.segments.add(part);
     }
     if is_listed && !is_replaced {
-        loading.producers.mark_deleted(run, base_offset, ActionReason::Split);
+        snapshots::mark_deleted(&mut loading.producers, run, base_offset, ActionReason::Split);
     }
     Ok(())
 }

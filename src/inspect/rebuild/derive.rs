@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::producer_replay::{FromProducers, ProducerReplay};
+use super::producer_replay::{FromProducers, ProducerFilesReplay};
 use crate::error::{Malformed, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::index::due_entries::EntryRule;
@@ -67,7 +67,7 @@ pub(super) struct ReadSegment {
 pub(super) fn read_segment(
     segment: &Segment,
     rule: EntryRule,
-    mut replay: Option<&mut ProducerReplay>,
+    mut replay: Option<&mut ProducerFilesReplay>,
     is_stopped: &AtomicBool,
 ) -> Result<Option<ReadSegment>> {
     let base_offset = segment.base_offset();

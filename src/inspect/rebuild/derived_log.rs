@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::DerivedFiles;
 use super::derive::{ReadSegment, read_segment};
-use super::producer_replay::{FromProducers, ProducerReplay};
+use super::producer_replay::{FromProducers, ProducerFilesReplay};
 use crate::error::{Error, Malformed, Result};
 use crate::index::due_entries::EntryRule;
 use crate::log::Log;
@@ -22,7 +22,7 @@ pub(crate) struct DerivedLog<'a> {
     pub(crate) rule: EntryRule,
     /// The number of threads that read segments; 0 counts as 1.
     pub(crate) threads: usize,
-    pub(crate) replay: ProducerReplay,
+    pub(crate) replay: ProducerFilesReplay,
     /// The base offset of the last segment that is read.
     pub(crate) last_base_offset: i64,
 }

@@ -4,15 +4,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{DerivedFile, FileState};
 use crate::error::{Error, Result};
+use crate::fs::FileBytes;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
-use crate::fs::{Directory, FileBytes};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::log::Log;
 use crate::state::checkpoint::CHECKPOINT;
+use crate::state::producers::snapshot::have_same_entries;
+use crate::state::producers::snapshot_files::{self, read_valid, snapshot_name};
 use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates};
-
-/// The largest snapshot that is read, bytes: of more than five million producers.
-const MAX_SNAPSHOT: u64 = 256 << 20;
 
 /// The largest file that Kafka opens, bytes. A larger one is not read.
 const MAX_SIZE: u64 = i32::MAX as u64;
@@ -47,14 +46,9 @@ impl<'a> ExistingFiles<'a> {
             return Err(Error::config("segments", expected, unknown.to_string()));
         }
         let directory = log.directory();
-        let names = directory.list_until_stable(Directory::entries)?;
-        let mut snapshots: Vec<_> = names
-            .iter()
-            .filter_map(|(name, _)| SegmentFileName::parse(name).filter(|parsed| parsed.to_string() == *name))
-            .filter(|name| name.kind == FileKind::Snapshot && name.stage == Stage::Live)
-            .map(|name| name.base_offset)
-            .collect();
-        snapshots.sort_unstable();
+        let mut names = directory.list_until_stable(snapshot_files::list)?;
+        names.retain(|offset, name| *name == snapshot_name(*offset));
+        let snapshots: Vec<_> = names.into_keys().collect();
         // whatever it contains: a damaged one is no reason to leave damaged indexes as they are
         let has_no_snapshots = snapshots.is_empty() && directory.identity_of(CHECKPOINT)?.is_some();
         let end = end_of_snapshots(log, snapshots.last().copied())?;
@@ -145,7 +139,9 @@ impl<'a> ExistingFiles<'a> {
         let shared = usize::try_from(old_size.min(new_size)).unwrap_or(usize::MAX);
         let mut found = vec![0; shared];
         directory.open_file(&name.to_string())?.read_exact_at(0, &mut found)?;
-        let difference = found.iter().zip(contents).position(|(old, new)| old != new);
+        let is_same_set = name.kind == FileKind::Snapshot && have_same_entries(&found, contents);
+        let differs = || found.iter().zip(contents).position(|(old, new)| old != new);
+        let difference = if is_same_set { None } else { differs() };
         let state = match difference {
             None if old_size == new_size => FileState::Unchanged,
             None if old_size > new_size && name.kind.is_preallocated() => FileState::Untrimmed,
@@ -193,7 +189,7 @@ impl<'a> ExistingFiles<'a> {
 
     /// The snapshot at an offset; `None` if there is none, or if it is damaged.
     fn snapshot(&self, offset: i64) -> Result<Option<ProducerSnapshot>> {
-        read_snapshot(self.log.directory(), &name_of(offset).to_string())
+        read_valid(self.log.directory(), &snapshot_name(offset))
     }
 
     /// A file that is removed; `None` if there is no such file.
@@ -235,15 +231,6 @@ pub(crate) fn end_of_snapshots(log: &Log, highest: Option<i64>) -> Result<i64> {
 
 fn name_of(offset: i64) -> SegmentFileName {
     SegmentFileName { base_offset: offset, kind: FileKind::Snapshot, stage: Stage::Live }
-}
-
-/// Reads a snapshot; `None` if there is none, or if it is damaged.
-pub(crate) fn read_snapshot(directory: &Directory, name: &str) -> Result<Option<ProducerSnapshot>> {
-    if directory.identity_of(name)?.is_some_and(|file| file.size > MAX_SNAPSHOT) {
-        return Ok(None);
-    }
-    let bytes = directory.read_small(name, MAX_SNAPSHOT)?;
-    Ok(bytes.and_then(|bytes| ProducerSnapshot::decode(&bytes).ok()))
 }
 
 /// Whether it is the snapshot of no producer.

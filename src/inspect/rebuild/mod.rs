@@ -8,7 +8,7 @@
 //!   interval    index.interval.bytes, from the existing offset indexes
 //!       │
 //!   derive      one segment ──▶ DerivedFiles        DerivedLog: all segments, in order, on several threads
-//!       │                                           ProducerReplay: transactions and snapshots, in the order of the log
+//!       │                                           ProducerFilesReplay: transactions and snapshots, in the order of the log
 //!   compare     with the file in the directory
 //!       │
 //!   apply       the old file to quarantine/, the new one in its place
@@ -26,8 +26,8 @@ use std::path::Path;
 
 pub use derive::DerivedFiles;
 pub(crate) use derived_log::DerivedLog;
-pub(crate) use existing_files::{end_of_snapshots, is_empty_snapshot, lost_transaction, read_snapshot};
-pub(crate) use producer_replay::{FromProducers, ProducerReplay};
+pub(crate) use existing_files::{end_of_snapshots, is_empty_snapshot, lost_transaction};
+pub(crate) use producer_replay::{FromProducers, ProducerFilesReplay};
 pub use report::{DerivedFile, FileState, IntervalSource, RebuildReport};
 
 use self::apply::Replacements;
@@ -152,7 +152,7 @@ fn compare(
         log,
         rule,
         threads: options.threads,
-        replay: ProducerReplay::new(existing.producers_before()?, existing.snapshot_offsets()?),
+        replay: ProducerFilesReplay::new(existing.producers_before()?, existing.snapshot_offsets()?),
         last_base_offset: existing.last_selected(),
     };
     derived_log.for_each(|derived| {

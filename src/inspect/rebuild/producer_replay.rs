@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use crate::error::{Malformed, Result};
-use crate::index::{AbortedTransaction, encode_aborted};
+use crate::index::encode_aborted;
 use crate::record::BatchHeader;
-use crate::record::control::EndMarker;
 use crate::segment::{Batch, Segment, Step, Walk};
-use crate::state::producers::ProducerStates;
+use crate::state::producers::{
+    EndedTransaction, MalformedMarker, ProducerReplay, ProducerStates, RefusedBatch, ReplayedBatch,
+};
 
 /// What a segment has from its producers.
 #[derive(Debug, Default)]
@@ -20,20 +21,19 @@ pub(crate) struct FromProducers {
 
 /// The producers of a log, segment by segment.
 #[derive(Debug, Default)]
-pub(crate) struct ProducerReplay {
-    states: ProducerStates,
+pub(crate) struct ProducerFilesReplay {
+    producers: ProducerReplay,
     /// The offsets of the snapshots that are still to be taken, ascending.
     wanted: VecDeque<i64>,
     segment: FromProducers,
-    /// For compressed markers.
-    buffer: Vec<u8>,
 }
 
-impl ProducerReplay {
+impl ProducerFilesReplay {
     /// `states`: the producers before the first batch. `snapshot_offsets`: the offsets above that at which
     /// snapshots are taken, ascending.
     pub(crate) fn new(states: ProducerStates, snapshot_offsets: Vec<i64>) -> Self {
-        Self { states, wanted: snapshot_offsets.into(), ..Self::default() }
+        let producers = ProducerReplay::new(states, MalformedMarker::Refused);
+        Self { producers, wanted: snapshot_offsets.into(), ..Self::default() }
     }
 
     /// Whether a snapshot is taken between two batches of a segment that ends at `end`.
@@ -46,46 +46,30 @@ impl ProducerReplay {
     /// # Errors
     /// The inner error is damage of the batch.
     pub(super) fn add(&mut self, batch: &Batch, walk: &mut Walk) -> Result<Result<(), Malformed>> {
-        let bytes = if Self::needs_bytes(&batch.header) { walk.bytes(batch)? } else { &[] };
-        Ok(self.add_header(&batch.header, bytes))
-    }
-
-    /// Whether the bytes of a batch say what it means for its producer: whether it has a marker.
-    pub(crate) fn needs_bytes(header: &BatchHeader) -> bool {
-        header.producer_id >= 0 && header.is_control()
+        let bytes = if ProducerReplay::needs_bytes(&batch.header) { walk.bytes(batch)? } else { &[] };
+        Ok(self.add_header(&batch.header, bytes).map(drop).map_err(Malformed::from))
     }
 
     /// Adds the next batch. `bytes`: the whole batch if it [needs](ProducerReplay::needs_bytes) them.
-    ///
-    /// # Errors
-    /// [`Malformed`] if the marker is damaged, or if the batch contradicts those before it.
-    pub(crate) fn add_header(&mut self, header: &BatchHeader, bytes: &[u8]) -> Result<(), Malformed> {
+    pub(crate) fn add_header(
+        &mut self,
+        header: &BatchHeader,
+        bytes: &[u8],
+    ) -> Result<ReplayedBatch, RefusedBatch> {
         while let Some(offset) = self.wanted.pop_front_if(|offset| *offset <= header.last_offset) {
-            let bytes = (offset <= header.base_offset).then(|| self.states.encode());
+            let bytes = (offset <= header.base_offset).then(|| self.producers.states.encode());
             self.segment.snapshots.push((offset, bytes));
         }
-        if header.producer_id < 0 {
-            return Ok(());
-        }
-        let marker =
-            if header.is_control() { EndMarker::read(*header, bytes, &mut self.buffer)? } else { None };
-        let ended = self.states.append(header, marker.as_ref())?;
-        if let Some(ended) = ended.filter(|ended| ended.is_aborted) {
-            let entry = AbortedTransaction {
-                producer_id: ended.producer_id,
-                first_offset: ended.first_offset,
-                last_offset: ended.last_offset,
-                last_stable_offset: ended.last_stable_offset,
-            };
-            self.segment.transaction_index.extend(encode_aborted(entry));
-        }
-        Ok(())
+        let added = self.producers.add(header, bytes)?;
+        let aborted = added.ended.and_then(EndedTransaction::aborted);
+        self.segment.transaction_index.extend(aborted.map(encode_aborted).into_iter().flatten());
+        Ok(added)
     }
 
     /// Ends a segment. `upper`: the base offset of the next one.
     pub(crate) fn end_segment(&mut self, upper: i64) -> FromProducers {
         while let Some(offset) = self.wanted.pop_front_if(|offset| *offset <= upper) {
-            self.segment.snapshots.push((offset, Some(self.states.encode())));
+            self.segment.snapshots.push((offset, Some(self.producers.states.encode())));
         }
         std::mem::take(&mut self.segment)
     }

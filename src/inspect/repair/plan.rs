@@ -486,14 +486,9 @@ impl Leftovers {
         base_offset: i64,
         kind: FileKind,
     ) -> Result<Option<String>> {
-        let matches =
-            |file: &&SegmentFile| (file.parsed.base_offset, file.parsed.kind) == (base_offset, kind);
-        if let Some(file) = self.replacement.committed.iter().find(matches) {
-            return Ok(Some(file.name.clone()));
+        match self.replacement.present_name(base_offset, kind) {
+            Some(name) if directory.identity_of(&name)?.is_some() => Ok(Some(name)),
+            _ => Ok(None),
         }
-        let name = segment_file(base_offset, kind);
-        let is_there =
-            !self.replaced.iter().any(|file| matches(&file)) && directory.identity_of(&name)?.is_some();
-        Ok(is_there.then_some(name))
     }
 }

@@ -12,14 +12,16 @@ use super::decide::Target;
 use super::leftovers::Leftovers;
 use super::repair_plan::RepairActionKind;
 use crate::error::{Error, Result};
-use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
-use crate::fs::{Directory, FileBytes, FileType, Staged};
+use crate::fs::names::{FileKind, segment_file};
+use crate::fs::{Directory, FileBytes, Staged};
 use crate::index::{AbortedTransaction, TransactionIndex};
-use crate::inspect::rebuild::{FromProducers, ProducerReplay, is_empty_snapshot, read_snapshot};
+use crate::inspect::rebuild::{FromProducers, ProducerFilesReplay, is_empty_snapshot};
 use crate::log::Log;
-use crate::record::control::{ControlType, EndMarker};
+use crate::record::control::ControlType;
 use crate::segment::{LogFile, SCAN_READ};
-use crate::state::producers::ProducerStates;
+use crate::state::producers::snapshot::have_same_entries;
+use crate::state::producers::snapshot_files::{self, read_valid, snapshot_name};
+use crate::state::producers::{ProducerReplay, ProducerStates};
 
 /// A segment as it is after the repair.
 #[derive(Debug)]
@@ -89,7 +91,7 @@ impl ProducerFiles {
         let mut stale = Vec::new();
         let mut wanted = BTreeSet::new();
         for (offset, present) in &existing {
-            let is_damaged = read_snapshot(directory, present)?.is_none();
+            let is_damaged = read_valid(directory, present)?.is_none();
             let is_inside = (first + 1..=end_offset).contains(offset);
             match (is_damaged, is_changed(*offset)) {
                 (true, _) | (_, true) if is_inside => {
@@ -157,7 +159,7 @@ impl ProducerFiles {
                 staged.push(directory.stage(&index, &derived.transaction_index)?);
             }
             for (offset, bytes) in &derived.snapshots {
-                let name = segment_file(*offset, FileKind::Snapshot);
+                let name = snapshot_name(*offset);
                 if let Some(bytes) = bytes.as_ref().filter(|_| self.replaced.contains(&name)) {
                     staged.push(directory.stage(&name, bytes)?);
                 }
@@ -186,10 +188,10 @@ impl ProducerFiles {
         mut each: impl FnMut(&KeptSegment, &FromProducers, &HashSet<Abort>) -> Result<()>,
     ) -> Result<()> {
         let Some(first) = self.kept.first() else { return Ok(()) };
-        let before = read_snapshot(directory, &segment_file(first.base_offset, FileKind::Snapshot))?;
+        let before = read_valid(directory, &snapshot_name(first.base_offset))?;
         let states =
             before.map_or_else(ProducerStates::default, |before| ProducerStates::from_snapshot(&before));
-        let mut replay = ProducerReplay::new(states, self.wanted.iter().copied().collect());
+        let mut replay = ProducerFilesReplay::new(states, self.wanted.iter().copied().collect());
         for segment in &self.kept {
             let mut aborts = HashSet::new();
             if segment.has_producers || replay.has_snapshot_below(segment.end_offset) {
@@ -209,18 +211,19 @@ impl KeptSegment {
     fn replay(
         &self,
         log: &mut LogFile,
-        replay: &mut ProducerReplay,
+        replay: &mut ProducerFilesReplay,
         aborts: &mut HashSet<Abort>,
     ) -> Result<bool> {
-        let (mut is_right, mut buffer) = (true, Vec::new());
+        let mut is_right = true;
         self.contents.for_each_batch_with_bytes(log, ProducerReplay::needs_bytes, |batch, _, bytes| {
             let header = &batch.header;
-            is_right = is_right && replay.add_header(header, bytes).is_ok();
-            if is_right
-                && ProducerReplay::needs_bytes(header)
-                && let Ok(Some(marker)) = EndMarker::read(*header, bytes, &mut buffer)
-                && marker.control_type == ControlType::Abort
-            {
+            if !is_right {
+                return Ok(());
+            }
+            let added = replay.add_header(header, bytes);
+            is_right = added.is_ok();
+            let marker = added.ok().and_then(|added| added.marker);
+            if marker.is_some_and(|marker| marker.control_type == ControlType::Abort) {
                 aborts.insert((header.producer_id, header.base_offset));
             }
             Ok(())
@@ -231,24 +234,17 @@ impl KeptSegment {
 
 impl Stale {
     fn removed(offset: i64, present: &str, reason: &'static str) -> Self {
-        let name = segment_file(offset, FileKind::Snapshot);
+        let name = snapshot_name(offset);
         Self { kind: RepairActionKind::RemoveFile, name, present: Some(present.to_owned()), reason }
     }
 }
 
 /// The snapshots that exist when the replacement is finished: their offsets, and their present names.
 fn existing_snapshots(directory: &Directory, leftovers: &Leftovers) -> Result<BTreeMap<i64, String>> {
-    let mut found = BTreeMap::new();
-    for (name, file_type) in directory.entries()? {
-        let live = SegmentFileName::parse(&name)
-            .filter(|parsed| (parsed.kind, parsed.stage) == (FileKind::Snapshot, Stage::Live));
-        if let Some(parsed) = live.filter(|parsed| parsed.to_string() == name)
-            && file_type == FileType::RegularFile
-            && !leftovers.replaced.iter().any(|file| file.name == name)
-        {
-            found.insert(parsed.base_offset, name);
-        }
-    }
+    let mut found = snapshot_files::list(directory)?;
+    found.retain(|offset, name| {
+        *name == snapshot_name(*offset) && !leftovers.replaced.iter().any(|file| file.name == *name)
+    });
     let committed = leftovers.replacement.committed.iter();
     found.extend(
         committed
@@ -266,7 +262,7 @@ fn stale_snapshot(
     new: Option<&[u8]>,
 ) -> Result<Option<Stale>> {
     let rebuilt = |present, reason| {
-        let name = segment_file(offset, FileKind::Snapshot);
+        let name = snapshot_name(offset);
         Some(Stale { kind: RepairActionKind::Rebuild, name, present, reason })
     };
     let (present, new) = match (present, new) {
@@ -280,7 +276,8 @@ fn stale_snapshot(
         }
         (Some(present), Some(new)) => (present, new),
     };
-    if is_same(directory, &present, new)? {
+    let bytes = of_size(directory, &present, new.len())?;
+    if bytes.is_some_and(|bytes| bytes == new || have_same_entries(&bytes, new)) {
         return Ok(None);
     }
     Ok(rebuilt(Some(present), "its producers are not those of the log"))
@@ -299,7 +296,7 @@ fn stale_index(
     is_changed: bool,
 ) -> Result<Option<&'static str>> {
     let Some(present) = present else { return Ok((!new.is_empty()).then_some(MISSING)) };
-    if is_same(directory, present, new)? {
+    if of_size(directory, present, new.len())?.is_some_and(|bytes| bytes == new) {
         return Ok(None);
     }
     let size = directory.identity_of(present)?.map_or(0, |file| file.size);
@@ -332,9 +329,9 @@ fn stale_index(
     Ok((!is_complete).then_some("an aborted transaction has no entry"))
 }
 
-/// Whether a file has exactly these bytes.
-fn is_same(directory: &Directory, name: &str, bytes: &[u8]) -> Result<bool> {
-    let size = bytes.len() as u64;
-    Ok(directory.identity_of(name)?.is_some_and(|file| file.size == size)
-        && directory.read_small(name, size)?.as_deref() == Some(bytes))
+/// The bytes of a file that has exactly this size.
+fn of_size(directory: &Directory, name: &str, size: usize) -> Result<Option<Vec<u8>>> {
+    let size = size as u64;
+    let is_of_size = directory.identity_of(name)?.is_some_and(|file| file.size == size);
+    if is_of_size { directory.read_small(name, size) } else { Ok(None) }
 }

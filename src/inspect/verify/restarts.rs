@@ -36,17 +36,11 @@ impl Restarts {
         Self { log_start_offset, producers: HashMap::new() }
     }
 
-    /// Adds the next batch of the log. `before`: its producer before it.
-    pub(super) fn add(
-        &mut self,
-        header: &BatchHeader,
-        marker: Option<&EndMarker>,
-        before: Option<&ProducerEntry>,
-    ) {
+    /// Adds the next batch of the log. `is_open`: whether its producer has a transaction open before it.
+    pub(super) fn add(&mut self, header: &BatchHeader, marker: Option<&EndMarker>, is_open: bool) {
         if header.producer_id < 0 || header.is_control() && marker.is_none() {
             return;
         }
-        let is_open = before.is_some_and(|before| before.open_transaction.is_some());
         let log_start_offset = self.log_start_offset;
         let producer = self
             .producers

@@ -15,22 +15,21 @@ use super::stable_limits::StableLimits;
 use super::summary::Summary;
 use crate::error::{Malformed, Result};
 use crate::fs::Directory;
-use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::inspect::rebuild::{end_of_snapshots, lost_transaction};
 use crate::log::Log;
 use crate::record::BatchHeader;
-use crate::record::control::EndMarker;
 use crate::segment::{SCAN_READ, Step};
 use crate::state::checkpoint::DurableOffsetFile;
-use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates};
-
-/// The maximum size of a snapshot, bytes: more than a million producers.
-const MAX_BYTES: u64 = 64 << 20;
+use crate::state::producers::{
+    MalformedMarker, ProducerEntry, ProducerReplay, ProducerSnapshot, ProducerStates, RefusedBatch,
+    snapshot_files,
+};
 
 /// The findings about the snapshots of a partition.
 pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    let names = names(directory)?;
+    // the newest one is above the last segment's base offset, where the listing of segments ends
+    let names = snapshot_files::list(directory)?;
     let has_producers = summaries.iter().any(|summary| summary.has_producers);
     if names.is_empty() && has_producers && summaries.len() > 1 {
         let expected = "a snapshot of the producers, because batches have producer ids";
@@ -43,8 +42,8 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
     let mut snapshots: BTreeMap<i64, (String, ProducerSnapshot)> = BTreeMap::new();
     for (offset, name) in names {
         // removed meanwhile
-        let Some(bytes) = directory.read_small(&name, MAX_BYTES)? else { continue };
-        match ProducerSnapshot::decode(&bytes) {
+        let Some(file) = snapshot_files::read(directory, &name)? else { continue };
+        match file.decoded {
             Ok(snapshot) if offset > end => {
                 let is_complete = durable.is_some_and(|durable| durable.max(log.log_start_offset()) == end);
                 findings.extend(beyond_end(
@@ -62,8 +61,7 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
             Err((position, malformed)) => {
                 let path = directory.path_of(&name);
                 let finding = Finding::malformed(Rule::SnapshotUnreadable, log.path(), path, malformed);
-                let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-                findings.push(finding.at(position, size).offsets(offset, None));
+                findings.push(finding.at(position, file.size).offsets(offset, None));
             }
         }
     }
@@ -76,7 +74,7 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
     if !snapshots.is_empty() || is_transactional {
         let mut replay = Replay {
             log,
-            states: ProducerStates::default(),
+            producers: ProducerReplay::new(ProducerStates::default(), MalformedMarker::RefusedIfDamaged),
             restarts: Restarts::new(log.log_start_offset()),
             snapshots,
             findings,
@@ -88,18 +86,6 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
         findings.extend(replay.limits.check(log)?);
     }
     Ok(findings)
-}
-
-/// The names of the snapshots, by offset.
-fn names(directory: &Directory) -> Result<BTreeMap<i64, String>> {
-    // the newest one is above the last segment's base offset, where the listing of segments ends
-    let parsed =
-        directory.entries()?.into_iter().filter_map(|(name, _)| Some((SegmentFileName::parse(&name)?, name)));
-    let is_live = |parsed: &SegmentFileName| parsed.kind == FileKind::Snapshot && parsed.stage == Stage::Live;
-    Ok(parsed
-        .filter(|(parsed, _)| is_live(parsed))
-        .map(|(parsed, name)| (parsed.base_offset, name))
-        .collect())
 }
 
 /// The finding for a snapshot above the end of the log. `is_complete`: whether a writer's log ends where that
@@ -129,7 +115,7 @@ fn beyond_end(
 
 struct Replay<'a> {
     log: &'a Log,
-    states: ProducerStates,
+    producers: ProducerReplay,
     restarts: Restarts,
     /// The snapshots that were not compared yet, by offset.
     snapshots: BTreeMap<i64, (String, ProducerSnapshot)>,
@@ -141,7 +127,6 @@ struct Replay<'a> {
 
 impl Replay<'_> {
     fn run(&mut self, summaries: &[Summary]) -> Result<()> {
-        let mut buffer = Vec::new();
         let mut end = 0;
         for (summary, segment) in summaries.iter().zip(self.log.segments().iter()) {
             if summary.is_damaged {
@@ -163,20 +148,13 @@ impl Replay<'_> {
                 };
                 let header = batch.header;
                 self.compare_below(header.base_offset + 1);
-                let marker = if header.is_control() && header.producer_id >= 0 {
-                    EndMarker::read(header, walk.bytes(&batch)?, &mut buffer)
-                } else {
-                    Ok(None)
-                };
-                let marker = match marker {
-                    Ok(marker) => marker,
-                    Err(malformed) if malformed.is_damage() => {
-                        self.contradicts(malformed, &header, batch.position, batch.end(), segment.path());
-                        return Ok(());
-                    }
-                    Err(_) => None,
-                };
-                if !self.add(&header, marker.as_ref(), batch.position, batch.end(), segment.path()) {
+                let bytes = if ProducerReplay::needs_bytes(&header) { walk.bytes(&batch)? } else { &[] };
+                if let Err(refused) = self.add(&header, bytes) {
+                    let rule = Rule::TransactionsContradict;
+                    let finding =
+                        Finding::malformed(rule, self.log.path(), segment.path(), Malformed::from(refused));
+                    let offsets = (header.base_offset, Some(header.last_offset + 1));
+                    self.findings.push(finding.at(batch.position, batch.end()).offsets(offsets.0, offsets.1));
                     return Ok(());
                 }
             }
@@ -185,38 +163,15 @@ impl Replay<'_> {
         Ok(())
     }
 
-    fn add(
-        &mut self,
-        header: &BatchHeader,
-        marker: Option<&EndMarker>,
-        start: u64,
-        end: u64,
-        path: std::path::PathBuf,
-    ) -> bool {
-        self.restarts.add(header, marker, self.states.get(header.producer_id));
-        let malformed = match self.states.append(header, marker) {
-            Ok(ended) => {
-                if let Some(ended) = &ended {
-                    self.limits.add(ended);
-                }
-                return true;
-            }
-            Err(malformed) => malformed,
-        };
-        self.contradicts(malformed, header, start, end, path);
-        false
-    }
-
-    fn contradicts(
-        &mut self,
-        malformed: Malformed,
-        header: &BatchHeader,
-        start: u64,
-        end: u64,
-        path: std::path::PathBuf,
-    ) {
-        let finding = Finding::malformed(Rule::TransactionsContradict, self.log.path(), path, malformed);
-        self.findings.push(finding.at(start, end).offsets(header.base_offset, Some(header.last_offset + 1)));
+    fn add(&mut self, header: &BatchHeader, bytes: &[u8]) -> Result<(), RefusedBatch> {
+        let before = self.producers.states.get(header.producer_id);
+        let is_open = before.is_some_and(|before| before.open_transaction.is_some());
+        let added = self.producers.add(header, bytes)?;
+        self.restarts.add(header, added.marker.as_ref(), is_open);
+        if let Some(ended) = &added.ended {
+            self.limits.add(ended);
+        }
+        Ok(())
     }
 
     /// Compares the snapshots with an offset below this one.
@@ -235,7 +190,8 @@ impl Replay<'_> {
             });
             // one finding a snapshot: the rest of it is rebuilt too
             self.findings.extend(wrong.or_else(|| {
-                let known = self.states.iter().filter(|known| !self.restarts.is_deleted(known.producer_id));
+                let known =
+                    self.producers.states.iter().filter(|known| !self.restarts.is_deleted(known.producer_id));
                 let lost = lost_transaction(&snapshot, known)?;
                 let found = format!("no entry of producer {}", lost.producer_id);
                 Some(new(format!("{}, from the batches", shown(lost)), found))
@@ -246,7 +202,7 @@ impl Replay<'_> {
     /// What an entry should be, and is.
     fn difference(&self, entry: &ProducerEntry) -> Option<(String, String)> {
         let id = entry.producer_id;
-        let Some(known) = self.states.get(id) else {
+        let Some(known) = self.producers.states.get(id) else {
             let expected = "producers of batches of the log".to_owned();
             return self.is_whole.then(|| (expected, format!("producer {id}, of which there is no batch")));
         };

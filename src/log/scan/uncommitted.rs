@@ -9,7 +9,6 @@ use std::collections::HashMap;
 
 use crate::error::Result;
 use crate::log::Log;
-use crate::log::transactions::marker;
 use crate::record::BatchHeader;
 use crate::record::control::ControlType;
 use crate::segment::{Batch, SCAN_READ, Step, Walk};
@@ -60,7 +59,7 @@ impl Uncommitted {
             return Ok(());
         }
         let mut buffer = Vec::new();
-        match marker(header, walk.bytes(batch)?, &mut buffer) {
+        match ControlType::outcome(header, walk.bytes(batch)?, &mut buffer) {
             Ok(Some(ControlType::Commit)) => {
                 self.open.remove(&header.producer_id);
             }

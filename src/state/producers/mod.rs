@@ -15,16 +15,20 @@
 //!         26 last timestamp i64 │ 34 coordinator epoch i32 │ 38 first offset of the open transaction i64        (−1: none)
 //! ```
 //!
-//! Kafka writes the entries in the order of a hash map of Java (`producer_map`).
+//! Kafka reads the entries in any order, and writes them in that of a hash map. Here they are written by
+//! ascending producer id, so files are compared as sets of entries ([`snapshot::have_same_entries`]).
 
 mod entry;
-mod producer_map;
+mod rebuild;
+mod replay;
 pub(crate) mod snapshot;
+pub(crate) mod snapshot_files;
 mod states;
-mod tree_bin;
 mod updates;
 
 pub use entry::{ProducerEntry, SequenceRange};
+pub(crate) use rebuild::{RebuiltProducers, RebuiltSegments, SnapshotStore, WhyRemoved};
+pub(crate) use replay::{MalformedMarker, ProducerReplay, RefusedBatch, ReplayedBatch};
 pub use snapshot::ProducerSnapshot;
 pub(crate) use states::LastRecord;
 pub use states::{EndedTransaction, ProducerStates};

@@ -114,6 +114,17 @@ pub(crate) fn encode<'a>(entries: impl ExactSizeIterator<Item = &'a ProducerEntr
     bytes
 }
 
+/// Whether two files are valid snapshots with the same entries, byte for byte, in any order.
+pub(crate) fn have_same_entries(one: &[u8], other: &[u8]) -> bool {
+    let sorted = |bytes| {
+        ProducerSnapshot::decode(bytes).ok()?;
+        let mut entries: Vec<_> = bytes.get(ENTRIES..)?.chunks_exact(ENTRY).collect();
+        entries.sort_unstable();
+        Some(entries)
+    };
+    one.len() == other.len() && sorted(one).is_some_and(|entries| Some(entries) == sorted(other))
+}
+
 /// Decodes an entry's [`ENTRY`] bytes.
 pub(crate) fn decode_entry(bytes: &[u8]) -> ProducerEntry {
     let mut fields = Fields(bytes);

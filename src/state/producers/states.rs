@@ -1,11 +1,12 @@
 //! The producers of a log, batch by batch.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::producer_map::ProducerMap;
 use super::updates::{Ended, ProducerUpdates};
 use super::{ProducerEntry, ProducerSnapshot, snapshot};
 use crate::error::Malformed;
+use crate::index::AbortedTransaction;
 use crate::record::BatchHeader;
 use crate::record::control::{ControlType, EndMarker};
 
@@ -17,7 +18,8 @@ use crate::record::control::{ControlType, EndMarker};
 /// *Source*: `ProducerStateManager`, with `AppendOrigin.REPLICATION`.
 #[derive(Debug, Clone, Default)]
 pub struct ProducerStates {
-    producers: ProducerMap,
+    /// By their ids, so that snapshots have them in this order. Kafka's are in the order of a hash map.
+    producers: BTreeMap<i64, ProducerEntry>,
     /// The producer of each open transaction, by the transaction's first offset.
     open: BTreeMap<i64, i64>,
 }
@@ -40,6 +42,19 @@ pub struct EndedTransaction {
     pub last_stable_offset: i64,
 }
 
+impl EndedTransaction {
+    /// Its entry in a transaction index; `None` if it was committed.
+    pub(crate) fn aborted(self) -> Option<AbortedTransaction> {
+        let Self { producer_id, first_offset, last_offset, is_aborted, last_stable_offset } = self;
+        is_aborted.then_some(AbortedTransaction {
+            producer_id,
+            first_offset,
+            last_offset,
+            last_stable_offset,
+        })
+    }
+}
+
 /// The last batch with records of a producer, and its epoch.
 ///
 /// *Source*: `LastRecord`.
@@ -56,9 +71,7 @@ impl ProducerStates {
     /// *Source*: `ProducerStateManager.loadProducerEntry`.
     pub fn from_snapshot(snapshot: &ProducerSnapshot) -> Self {
         let mut states = Self::default();
-        for entry in &snapshot.entries {
-            states.load(entry.clone());
-        }
+        states.reload_if(snapshot.clone(), |_| true);
         states
     }
 
@@ -75,24 +88,19 @@ impl ProducerStates {
         snapshot: ProducerSnapshot,
         is_wanted: impl Fn(&ProducerEntry) -> bool,
     ) {
-        self.clear();
-        self.producers.reserve(snapshot.entries.len());
-        for entry in snapshot.entries.into_iter().filter(|entry| is_wanted(entry)) {
-            self.load(entry);
-        }
+        let wanted = snapshot.entries.into_iter().filter(|entry| is_wanted(entry));
+        // at once, which is faster than one after the other
+        self.producers = wanted.map(|entry| (entry.producer_id, entry)).collect();
+        let open = |entry: &ProducerEntry| Some((entry.open_transaction?, entry.producer_id));
+        self.open = self.producers.values().filter_map(open).collect();
     }
 
-    /// Removes all producers. The map of Kafka keeps its size, on which the order in a snapshot depends.
+    /// Removes all producers.
     ///
     /// *Source*: `ProducerStateManager.clearProducerIds`.
     pub fn clear(&mut self) {
         self.producers.clear();
         self.open.clear();
-    }
-
-    /// States without producers, with the size of the map of these, as after [`ProducerStates::clear`].
-    pub(crate) fn emptied(&self) -> Self {
-        Self { producers: self.producers.emptied(), ..Self::default() }
     }
 
     /// The number of producers.
@@ -102,17 +110,17 @@ impl ProducerStates {
 
     /// Whether there is no producer.
     pub fn is_empty(&self) -> bool {
-        self.producers.len() == 0
+        self.producers.is_empty()
     }
 
     /// A producer's state.
     pub fn get(&self, producer_id: i64) -> Option<&ProducerEntry> {
-        self.producers.get(producer_id)
+        self.producers.get(&producer_id)
     }
 
-    /// All producers, in the order in which Kafka writes them to a snapshot.
+    /// All producers, by ascending id.
     pub fn iter(&self) -> impl Iterator<Item = &ProducerEntry> {
-        self.producers.iter()
+        self.producers.values()
     }
 
     /// The last record of each producer.
@@ -153,15 +161,11 @@ impl ProducerStates {
             return Ok(None);
         }
         let Self { producers, open } = self;
-        let known = producers.get(producer_id);
-        let open_transaction = known.and_then(|known| known.open_transaction);
+        let open_transaction = producers.get(&producer_id).and_then(|known| known.open_transaction);
         if !header.is_control() {
             check_continuation(header, open_transaction, open)?;
         }
-        if known.is_none() {
-            producers.insert(ProducerEntry::new(producer_id));
-        }
-        let Some(entry) = producers.get_mut(producer_id) else { return Ok(None) };
+        let entry = producers.entry(producer_id).or_insert_with(|| ProducerEntry::new(producer_id));
         if !header.is_control() {
             entry.append(header);
             if header.is_transactional() && open_transaction.is_none() {
@@ -186,7 +190,7 @@ impl ProducerStates {
 
     /// Removes the producers that are not wanted.
     pub(crate) fn retain(&mut self, is_wanted: impl Fn(&ProducerEntry) -> bool) {
-        self.producers.retain(is_wanted);
+        self.producers.retain(|_, entry| is_wanted(entry));
     }
 
     /// The transactions that the batches of an append abort, in their order. All transactions that the append
@@ -223,9 +227,11 @@ impl ProducerStates {
     ///
     /// *Source*: `ProducerStateManager.update`, `completeTxn`.
     pub(crate) fn apply(&mut self, mut updates: ProducerUpdates) {
-        updates.take_entries(|update| match self.producers.get_mut(update.producer_id) {
-            Some(entry) => entry.update(update),
-            None => self.producers.insert(update),
+        updates.take_entries(|update| match self.producers.entry(update.producer_id) {
+            Entry::Occupied(mut known) => known.get_mut().update(update),
+            Entry::Vacant(place) => {
+                place.insert(update);
+            }
         });
         self.open.extend(updates.begun);
         for ended in &updates.ended {
@@ -233,11 +239,11 @@ impl ProducerStates {
         }
     }
 
-    /// The bytes of a snapshot of these states, as Kafka writes them.
+    /// The bytes of a snapshot of these states, by ascending producer id. Kafka writes and reads any order.
     ///
     /// *Source*: `ProducerStateManager.writeSnapshot`.
     pub fn encode(&self) -> Vec<u8> {
-        snapshot::encode(self.producers.iter())
+        snapshot::encode(self.producers.values())
     }
 
     /// Adds an entry of a snapshot.
@@ -247,7 +253,7 @@ impl ProducerStates {
         if let Some(first_offset) = entry.open_transaction {
             self.open.insert(first_offset, entry.producer_id);
         }
-        self.producers.insert(entry);
+        self.producers.insert(entry.producer_id, entry);
     }
 }
 

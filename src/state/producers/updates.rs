@@ -1,7 +1,8 @@
 //! The producers of the batches of one append: checked before the batches are written, and put into effect
 //! after.
 
-use super::producer_map::ProducerMap;
+use std::collections::BTreeMap;
+
 use super::states::outside_transaction;
 use super::{ProducerEntry, ProducerStates, SequenceRange};
 use crate::error::Malformed;
@@ -25,8 +26,8 @@ pub(crate) struct ProducerUpdates {
 enum Entries {
     /// At most one, as in most appends.
     One(Option<ProducerEntry>),
-    /// In the order of Kafka's map of them, in which it adds new producers to the states.
-    Several(ProducerMap),
+    /// By their ids.
+    Several(BTreeMap<i64, ProducerEntry>),
 }
 
 impl Default for Entries {
@@ -37,20 +38,15 @@ impl Default for Entries {
 
 impl Entries {
     /// The entry of a producer, for its next batch. `new`: the entry of one without a batch in this append.
-    fn of(&mut self, producer_id: i64, new: impl FnOnce() -> ProducerEntry) -> Option<&mut ProducerEntry> {
+    fn of(&mut self, producer_id: i64, new: impl FnOnce() -> ProducerEntry) -> &mut ProducerEntry {
         if let Self::One(first) = self
             && let Some(first) = first.take_if(|first| first.producer_id != producer_id)
         {
-            let mut several = ProducerMap::default();
-            several.insert_if_absent(first.producer_id, || first);
-            *self = Self::Several(several);
+            *self = Self::Several(BTreeMap::from([(first.producer_id, first)]));
         }
         match self {
-            Self::One(only) => Some(only.get_or_insert_with(new)),
-            Self::Several(several) => {
-                several.insert_if_absent(producer_id, new);
-                several.get_mut(producer_id)
-            }
+            Self::One(only) => only.get_or_insert_with(new),
+            Self::Several(several) => several.entry(producer_id).or_insert_with(new),
         }
     }
 }
@@ -99,7 +95,6 @@ impl ProducerUpdates {
         let Self { entries, begun, ended } = self;
         let new = || ProducerEntry::new(producer_id);
         let entry = entries.of(producer_id, || before.map_or_else(new, ProducerEntry::without_batches));
-        let Some(entry) = entry else { return Ok(()) };
         if header.is_control() {
             let Some(marker) = marker else { return Ok(()) };
             if let Some(first_offset) = entry.end_transaction(header.producer_epoch, marker) {
@@ -124,11 +119,11 @@ impl ProducerUpdates {
         Ok(())
     }
 
-    /// Calls `use_entry` with the producers, in the order in which Kafka adds them to the states.
+    /// Calls `use_entry` with the producers.
     pub(super) fn take_entries(&mut self, use_entry: impl FnMut(ProducerEntry)) {
         match &mut self.entries {
             Entries::One(only) => only.take().into_iter().for_each(use_entry),
-            Entries::Several(several) => several.drain().for_each(use_entry),
+            Entries::Several(several) => std::mem::take(several).into_values().for_each(use_entry),
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{Producers, Replayed, kept, snapshots_in};
 use crate::error::Result;
 use crate::log::Log;
 use crate::state::producer_ids::IdOwner;
-use crate::state::producers::{ProducerEntry, ProducerStates};
+use crate::state::producers::{ProducerEntry, ProducerReplay, ProducerStates};
 
 /// What a log knows of a producer id.
 ///
@@ -65,12 +65,12 @@ impl ProducerState {
     /// *Source*: `ProducerStateManager.truncateAndReload`; `UnifiedLog.rebuildProducerState`.
     pub fn of_log(log: &Log, expiration_ms: i64) -> Result<Vec<Self>> {
         let (directory, start, end) = (log.directory(), log.log_start_offset(), log.log_end_offset()?);
-        let (mut states, mut from) = (ProducerStates::default(), start);
+        let (mut producers, mut from) = (ProducerReplay::default(), start);
         // a snapshot at or below the log start offset is not loaded
         let snapshots = snapshots_in(directory)?;
         for offset in snapshots.into_iter().rev().filter(|offset| *offset > start && *offset <= end) {
             if let Some(snapshot) = read(directory, offset)? {
-                (states, from) = (ProducerStates::from_snapshot(&snapshot), offset);
+                (producers.states, from) = (ProducerStates::from_snapshot(&snapshot), offset);
                 break;
             }
         }
@@ -80,10 +80,10 @@ impl ProducerState {
             let (base_offset, end_without_producers) = (segment.base_offset(), None);
             let replayed =
                 Replayed { segment, base_offset, bytes, is_verified: false, end_without_producers };
-            replayed.load(&mut states, from, end)?;
+            replayed.load(&mut producers, from, end)?;
         }
-        kept::restore(&mut states, directory, end)?;
-        Ok(listed(states.iter(), expiration_ms))
+        kept::restore(&mut producers.states, directory, end)?;
+        Ok(listed(producers.states.iter(), expiration_ms))
     }
 }
 

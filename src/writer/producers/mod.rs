@@ -20,14 +20,14 @@ pub(crate) use kept::{KEPT_PRODUCERS, kept_producers};
 pub(super) use kept::{NamedProducers, keep, keep_below};
 pub use listing::ProducerState;
 pub(super) use rebuild::{ProducerPlan, Rebuild, StagedProducers};
-pub(super) use replay::{Replayed, aborted};
+pub(super) use replay::Replayed;
 
 use crate::error::{Error, Result};
-use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::{Directory, Staged};
 use crate::record::control::EndMarker;
 use crate::record::{Analyzed, BatchHeader};
 use crate::state::producer_ids::IdOwner;
+use crate::state::producers::snapshot_files::{self, snapshot_name};
 use crate::state::producers::{
     EndedTransaction, LastRecord, ProducerEntry, ProducerRefusal, ProducerStates, ProducerUpdates,
 };
@@ -185,7 +185,7 @@ impl Producers {
         if offset <= self.last_snapshot {
             return Ok(None);
         }
-        directory.stage(&snapshot_file(offset), &self.states.encode()).map(Some)
+        directory.stage(&snapshot_name(offset), &self.states.encode()).map(Some)
     }
 
     /// Records that the snapshot at `offset` was put in place.
@@ -206,7 +206,7 @@ impl Producers {
     /// *Source*: `UnifiedLog.deleteProducerSnapshots`.
     pub(super) fn remove_snapshot(&mut self, directory: &Directory, offset: i64) -> Result<()> {
         if self.snapshots.remove(&offset) {
-            directory.remove(&snapshot_file(offset))?;
+            directory.remove(&snapshot_name(offset))?;
         }
         Ok(())
     }
@@ -226,7 +226,7 @@ impl Producers {
         self.last_snapshot = offset;
         let present = snapshots_in(directory)?;
         for snapshot in &present {
-            directory.remove(&snapshot_file(*snapshot))?;
+            directory.remove(&snapshot_name(*snapshot))?;
         }
         let had_kept = match named {
             NamedProducers::Kept => false,
@@ -244,17 +244,9 @@ fn is_forgotten(entry: &ProducerEntry, now: i64, expiration_ms: i64) -> bool {
     entry.is_expired(now, expiration_ms) && !IdOwner::Producer.ids().contains(&entry.producer_id)
 }
 
-/// The name of the snapshot at an offset.
-fn snapshot_file(offset: i64) -> String {
-    segment_file(offset, FileKind::Snapshot)
-}
-
 /// The offsets of the snapshots in a directory.
 fn snapshots_in(directory: &Directory) -> Result<BTreeSet<i64>> {
-    let entries = directory.entries()?.into_iter().filter(|(_, file_type)| file_type.is_file());
-    let parsed = entries.filter_map(|(name, _)| SegmentFileName::parse(&name));
-    let snapshots = parsed.filter(|parsed| parsed.kind == FileKind::Snapshot && parsed.stage == Stage::Live);
-    Ok(snapshots.map(|parsed| parsed.base_offset).collect())
+    Ok(snapshot_files::list(directory)?.into_keys().collect())
 }
 
 #[cold]

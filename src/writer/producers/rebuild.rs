@@ -2,16 +2,19 @@
 //! changed here.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Range;
 
 use super::replay::Replayed;
-use super::{Producers, is_forgotten, kept, snapshot_file, snapshots_in};
-use crate::error::Result;
+use super::{Producers, is_forgotten, kept, snapshots_in};
+use crate::error::{Error, Result};
 use crate::fs::{Directory, Staged};
-use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates};
+use crate::state::producers::snapshot_files::{read_valid, snapshot_name};
+use crate::state::producers::{
+    ProducerEntry, ProducerReplay, ProducerSnapshot, ProducerStates, RebuiltProducers, RebuiltSegments,
+    SnapshotStore, WhyRemoved,
+};
 use crate::writer::poison::is_full;
 
-/// The largest snapshot that is read: of more than a million producers.
-const MAX_SNAPSHOT_BYTES: u64 = 64 << 20;
 /// Snapshots that are planned take at most this much memory; the oldest are left out. They are hints.
 const MAX_PLANNED_BYTES: usize = 64 << 20;
 
@@ -39,7 +42,7 @@ impl ProducerPlan {
             self;
         let mut staged = Vec::with_capacity(written.len());
         for (offset, bytes) in written {
-            match directory.stage(&snapshot_file(offset), &bytes) {
+            match directory.stage(&snapshot_name(offset), &bytes) {
                 Ok(file) => staged.push(file),
                 // without it, the next opening reads more batches. A file of this name was not checked
                 Err(error) if is_full(&error) => {
@@ -67,7 +70,7 @@ impl StagedProducers {
     /// Removes the snapshots that do not remain, durably.
     pub(in crate::writer) fn remove(&self, directory: &Directory) -> Result<()> {
         for offset in &self.removed {
-            directory.remove(&snapshot_file(*offset))?;
+            directory.remove(&snapshot_name(*offset))?;
         }
         if self.removed.is_empty() { Ok(()) } else { directory.sync() }
     }
@@ -85,26 +88,92 @@ impl StagedProducers {
 
 /// Makes the plan.
 ///
-/// *Source*: `ProducerStateManager`; `UnifiedLog.rebuildProducerState`; `LogLoader.recoverSegment`.
+/// *Source*: `UnifiedLog.rebuildProducerState`; `LogLoader.recoverSegment`.
 #[derive(Debug)]
 pub(in crate::writer) struct Rebuild<'a> {
-    directory: &'a Directory,
     /// Ascending.
     segments: &'a [Replayed],
     log_start_offset: i64,
+    store: PlannedSnapshots<'a>,
+    /// The snapshots in the directory now.
+    present: BTreeSet<i64>,
+    rebuilt: RebuiltProducers<Option<Vec<u8>>>,
+}
+
+/// The snapshots as planned, with their bytes if they are to be written.
+#[derive(Debug)]
+struct PlannedSnapshots<'a> {
+    directory: &'a Directory,
     expiration_ms: i64,
     now: i64,
     /// The producers that do not expire.
     in_use: HashSet<i64>,
-    /// The snapshots in the directory now.
-    present: BTreeSet<i64>,
-    /// The snapshots as planned, with their bytes if they are to be written.
-    snapshots: BTreeMap<i64, Option<Vec<u8>>>,
-    states: ProducerStates,
-    /// Whether the log has producers that `states` leaves out: a truncation loads them again.
-    leaves_out: bool,
-    map_end: i64,
-    last_snapshot: i64,
+}
+
+impl SnapshotStore for PlannedSnapshots<'_> {
+    type Snapshot = Option<Vec<u8>>;
+    type Error = Error;
+
+    /// The producers in a snapshot that are not forgotten.
+    fn read(&mut self, offset: i64, planned: &Self::Snapshot) -> Result<Option<ProducerSnapshot>> {
+        let mut read = match planned {
+            Some(bytes) => ProducerSnapshot::decode(bytes).ok(),
+            None => read(self.directory, offset)?,
+        };
+        let is_kept = |entry: &ProducerEntry| {
+            !is_forgotten(entry, self.now, self.expiration_ms) || self.in_use.contains(&entry.producer_id)
+        };
+        if let Some(snapshot) = &mut read {
+            snapshot.entries.retain(is_kept);
+        }
+        Ok(read)
+    }
+
+    fn take(
+        &mut self,
+        offset: i64,
+        states: &ProducerStates,
+        snapshots: &mut BTreeMap<i64, Self::Snapshot>,
+    ) -> Result<()> {
+        snapshots.insert(offset, Some(states.encode()));
+        let mut bytes = 0;
+        // the newest first, which always remains
+        *snapshots = std::mem::take(snapshots)
+            .into_iter()
+            .rev()
+            .filter(|(other, planned)| {
+                bytes += planned.as_ref().map_or(0, Vec::len);
+                planned.is_none() || *other == offset || bytes <= MAX_PLANNED_BYTES
+            })
+            .collect();
+        Ok(())
+    }
+
+    /// The plan has what remains.
+    fn remove(&mut self, _: Self::Snapshot, _: WhyRemoved) {}
+}
+
+impl RebuiltSegments<PlannedSnapshots<'_>> for &[Replayed] {
+    fn last_bases(&self) -> Vec<i64> {
+        self.iter().skip(self.len().saturating_sub(2)).map(|segment| segment.base_offset).collect()
+    }
+
+    fn between(&self, offsets: Range<i64>) -> Result<Vec<i64>> {
+        let from = self.partition_point(|segment| segment.base_offset <= offsets.start).saturating_sub(1);
+        let bases = self.iter().skip(from).map(|segment| segment.base_offset);
+        Ok(bases.take_while(|base_offset| *base_offset < offsets.end).collect())
+    }
+
+    fn add(
+        &mut self,
+        _: &mut PlannedSnapshots<'_>,
+        producers: &mut ProducerReplay,
+        base_offset: i64,
+        offsets: Range<i64>,
+    ) -> Result<()> {
+        let mut segments = self.iter().filter(|segment| segment.base_offset == base_offset);
+        segments.try_for_each(|segment| segment.load(producers, offsets.start, offsets.end))
+    }
 }
 
 impl<'a> Rebuild<'a> {
@@ -117,22 +186,9 @@ impl<'a> Rebuild<'a> {
         now: i64,
     ) -> Result<Self> {
         let present = snapshots_in(directory)?;
-        let snapshots = present.iter().map(|offset| (*offset, None)).collect();
-        let (states, map_end, last_snapshot) = (ProducerStates::default(), 0, 0);
-        Ok(Self {
-            directory,
-            segments,
-            log_start_offset,
-            expiration_ms,
-            now,
-            in_use: HashSet::new(),
-            present,
-            snapshots,
-            states,
-            leaves_out: false,
-            map_end,
-            last_snapshot,
-        })
+        let rebuilt = RebuiltProducers::new(present.iter().map(|offset| (*offset, None)).collect());
+        let store = PlannedSnapshots { directory, expiration_ms, now, in_use: HashSet::new() };
+        Ok(Self { segments, log_start_offset, store, present, rebuilt })
     }
 
     /// The plan for a truncation begins with the producers at the log end offset. `in_use`: those that do not
@@ -145,20 +201,12 @@ impl<'a> Rebuild<'a> {
         (producers, in_use): (&Producers, HashSet<i64>),
         now: i64,
     ) -> Self {
-        Self {
-            directory,
-            segments,
-            log_start_offset,
-            expiration_ms: producers.expiration_ms,
-            now,
-            in_use,
-            present: producers.snapshots.clone(),
-            snapshots: producers.snapshots.iter().map(|offset| (*offset, None)).collect(),
-            states: producers.states.emptied(),
-            leaves_out: !producers.states.is_empty(),
-            map_end: log_end_offset,
-            last_snapshot: producers.last_snapshot,
-        }
+        let present = producers.snapshots.clone();
+        let mut rebuilt = RebuiltProducers::new(present.iter().map(|offset| (*offset, None)).collect());
+        rebuilt.leaves_out = !producers.states.is_empty();
+        (rebuilt.map_end, rebuilt.last_snapshot) = (log_end_offset, producers.last_snapshot);
+        let store = PlannedSnapshots { directory, expiration_ms: producers.expiration_ms, now, in_use };
+        Self { segments, log_start_offset, store, present, rebuilt }
     }
 
     /// Reads a segment whose batches may not match its snapshots, and returns the bytes of its transaction
@@ -168,9 +216,9 @@ impl<'a> Rebuild<'a> {
     pub(in crate::writer) fn recover_segment(&mut self, recovered: &Replayed) -> Result<Vec<u8>> {
         self.restart();
         self.rebuild(recovered.base_offset, false)?;
-        let (end, transaction_index) = recovered.recover(&mut self.states)?;
-        self.map_end = end.unwrap_or(self.map_end);
-        self.take();
+        let (end, transaction_index) = recovered.recover(&mut self.rebuilt.producers)?;
+        self.rebuilt.map_end = end.unwrap_or(self.rebuilt.map_end);
+        self.rebuilt.take(&mut self.store)?;
         Ok(transaction_index)
     }
 
@@ -186,7 +234,7 @@ impl<'a> Rebuild<'a> {
         closed_cleanly: bool,
     ) -> Result<ProducerPlan> {
         self.log_start_offset = log_start_offset;
-        self.remove_strays(bases);
+        self.rebuilt.remove_strays(&mut self.store, bases);
         self.restart();
         self.rebuild(end_offset, closed_cleanly)?;
         Ok(self.plan())
@@ -200,147 +248,45 @@ impl<'a> Rebuild<'a> {
         self.rebuild(end_offset, false)?;
         // the lower snapshots may be without them, and their handles may be in use. Read here: an error
         // changes nothing
-        kept::restore(&mut self.states, self.directory, end_offset)?;
+        kept::restore(&mut self.rebuilt.producers.states, self.store.directory, end_offset)?;
         Ok(self.plan())
     }
 
     fn plan(self) -> ProducerPlan {
-        let snapshots: BTreeSet<i64> = self.snapshots.keys().copied().collect();
-        let removed = self.present.difference(&snapshots).copied().collect();
-        let written = self.snapshots.into_iter().filter_map(|(offset, bytes)| Some((offset, bytes?)));
+        let RebuiltProducers { producers, snapshots, last_snapshot, .. } = self.rebuilt;
+        let offsets: BTreeSet<i64> = snapshots.keys().copied().collect();
+        let written = snapshots.into_iter().filter_map(|(offset, bytes)| Some((offset, bytes?)));
         ProducerPlan {
-            states: self.states,
-            removed,
+            states: producers.states,
+            removed: self.present.difference(&offsets).copied().collect(),
             written: written.collect(),
-            snapshots,
-            last_snapshot: self.last_snapshot,
-            expiration_ms: self.expiration_ms,
-            now: self.now,
+            snapshots: offsets,
+            last_snapshot,
+            expiration_ms: self.store.expiration_ms,
+            now: self.store.now,
         }
     }
 
     /// As a new `ProducerStateManager`, which knows only the snapshots.
     fn restart(&mut self) {
-        (self.states, self.map_end, self.last_snapshot) = (ProducerStates::default(), 0, 0);
+        self.rebuilt = RebuiltProducers::new(std::mem::take(&mut self.rebuilt.snapshots));
     }
 
-    /// *Source*: `ProducerStateManager.takeSnapshot`.
-    fn take(&mut self) {
-        if self.map_end <= self.last_snapshot {
-            return;
-        }
-        self.snapshots.insert(self.map_end, Some(self.states.encode()));
-        self.last_snapshot = self.map_end;
-        let (mut bytes, newest) = (0, self.map_end);
-        // the newest first, which always remains
-        self.snapshots = std::mem::take(&mut self.snapshots)
-            .into_iter()
-            .rev()
-            .filter(|(offset, planned)| {
-                bytes += planned.as_ref().map_or(0, Vec::len);
-                planned.is_none() || *offset == newest || bytes <= MAX_PLANNED_BYTES
-            })
-            .collect();
-    }
-
-    /// Removes the snapshots that belong to no segment, but for the latest of them if no segment begins above
-    /// it: a close took it.
-    ///
-    /// *Source*: `ProducerStateManager.removeStraySnapshots`.
-    fn remove_strays(&mut self, bases: &[i64]) {
-        let is_stray = |offset: &i64| !bases.contains(offset);
-        let latest = self.snapshots.keys().copied().rfind(is_stray);
-        let kept = latest.filter(|latest| bases.last().is_none_or(|last| latest >= last));
-        self.snapshots.retain(|offset, _| !is_stray(offset) || Some(*offset) == kept);
-    }
-
-    /// *Source*: `ProducerStateManager.truncateAndReload`.
-    fn truncate_and_reload(&mut self, end_offset: i64) -> Result<()> {
-        let start = self.log_start_offset;
-        self.snapshots.retain(|offset, _| *offset <= end_offset && *offset > start);
-        if end_offset != self.map_end {
-            return self.load();
-        }
-        self.map_end = self.map_end.max(start);
-        self.last_snapshot = self.snapshots.last_key_value().map_or(start, |(offset, _)| *offset);
-        Ok(())
-    }
-
-    /// Loads the latest valid snapshot; those after it do not remain.
-    ///
-    /// *Source*: `ProducerStateManager.loadFromSnapshot`.
-    fn load(&mut self) -> Result<()> {
-        self.states.clear();
-        self.leaves_out = false;
-        while let Some((offset, planned)) = self.snapshots.last_key_value() {
-            let offset = *offset;
-            let read = match planned {
-                Some(bytes) => ProducerSnapshot::decode(bytes).ok(),
-                None => read(self.directory, offset)?,
-            };
-            if let Some(snapshot) = read {
-                let (now, expiration_ms) = (self.now, self.expiration_ms);
-                let in_use = &self.in_use;
-                self.states.reload_if(snapshot, |entry| {
-                    !is_forgotten(entry, now, expiration_ms) || in_use.contains(&entry.producer_id)
-                });
-                (self.map_end, self.last_snapshot) = (offset, offset);
-                return Ok(());
-            }
-            self.snapshots.remove(&offset);
-        }
-        (self.map_end, self.last_snapshot) = (self.log_start_offset, self.log_start_offset);
-        Ok(())
-    }
-
-    /// *Source*: `UnifiedLog.rebuildProducerState`.
     fn rebuild(&mut self, end_offset: i64, closed_cleanly: bool) -> Result<()> {
-        let bases = self.segments.iter().rev().map(|segment| segment.base_offset);
-        let last_bases: Vec<_> = bases.take(2).collect();
-        if self.snapshots.is_empty() && closed_cleanly {
-            // a close takes a snapshot unless nothing was written since the log began: there is no producer
-            for offset in last_bases.into_iter().rev().chain([end_offset]) {
-                self.map_end = offset;
-                self.take();
-            }
-            return Ok(());
-        }
-        let was_empty = self.states.is_empty() && !self.leaves_out && self.map_end >= end_offset;
-        self.truncate_and_reload(end_offset)?;
-        if end_offset > self.map_end && !was_empty {
-            let from = self.segments.partition_point(|segment| segment.base_offset <= self.map_end);
-            for segment in self.segments.get(from.saturating_sub(1)..).unwrap_or_default() {
-                if segment.base_offset >= end_offset {
-                    break;
-                }
-                let start = segment.base_offset.max(self.map_end).max(self.log_start_offset);
-                self.map_end = start;
-                if last_bases.contains(&segment.base_offset) {
-                    self.take();
-                }
-                segment.load(&mut self.states, start, end_offset)?;
-            }
-        }
-        self.map_end = end_offset;
-        self.take();
-        Ok(())
+        let offsets = self.log_start_offset..end_offset;
+        self.rebuilt.rebuild(&mut self.store, &mut self.segments, offsets, closed_cleanly)
     }
 }
 
 /// The snapshot at an offset; `None` if it is not valid: damaged, too large, or not a snapshot at this
 /// offset.
 pub(super) fn read(directory: &Directory, offset: i64) -> Result<Option<ProducerSnapshot>> {
-    let name = snapshot_file(offset);
-    if directory.identity_of(&name)?.is_none_or(|file| file.size > MAX_SNAPSHOT_BYTES) {
-        return Ok(None);
-    }
-    let Some(bytes) = directory.read_small(&name, MAX_SNAPSHOT_BYTES)? else { return Ok(None) };
     let is_below = |other: i64| other < offset;
-    let valid = ProducerSnapshot::decode(&bytes).ok().filter(|snapshot| {
+    let valid = read_valid(directory, &snapshot_name(offset))?;
+    Ok(valid.filter(|snapshot| {
         snapshot.entries.iter().all(|entry| {
             entry.last_batch().is_none_or(|batch| is_below(batch.last_offset))
                 && entry.open_transaction.is_none_or(is_below)
         })
-    });
-    Ok(valid)
+    }))
 }

@@ -4,11 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Malformed, Result};
-use crate::index::{AbortedTransaction, encode_aborted};
-use crate::record::BatchHeader;
-use crate::record::control::EndMarker;
+use crate::index::encode_aborted;
 use crate::segment::{Batch, Bounds, SCAN_READ, Segment, Step, Walk};
-use crate::state::producers::{EndedTransaction, ProducerRefusal, ProducerStates, ProducerUpdates};
+use crate::state::producers::{EndedTransaction, ProducerReplay, RefusedBatch, ReplayedBatch};
 
 /// A segment whose batches are read, or a part of one that is split.
 #[derive(Debug)]
@@ -32,42 +30,34 @@ impl Replayed {
         Ok(Self { segment, base_offset, bytes, is_verified: false, end_without_producers: None })
     }
 
-    /// Adds the batches that end at or above `start` and below `end` to the states, all at once.
+    /// Adds the batches that end at or above `start` and below `end`, all at once.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if the log contradicts itself.
     ///
     /// *Source*: `UnifiedLog.loadProducersFromRecords`.
-    pub(super) fn load(&self, states: &mut ProducerStates, start: i64, end: i64) -> Result<()> {
-        let mut updates = ProducerUpdates::default();
-        self.read(start, end, |header, marker| match updates.add(states, header, marker, false) {
-            Err(ProducerRefusal::Transaction(malformed)) => Err(malformed),
-            // sequences and epochs are not checked
-            _ => Ok(()),
-        })?;
-        states.apply(updates);
-        Ok(())
+    pub(super) fn load(&self, producers: &mut ProducerReplay, start: i64, end: i64) -> Result<()> {
+        producers.add_at_once(|producers| self.read(start, end, producers, drop)).map(drop)
     }
 
-    /// Adds all batches to the states, one after another. Returns the offset after the last one, and the
+    /// Adds all batches, one after another. Returns the offset after the last one, and the
     /// bytes of the transaction index.
     ///
     /// # Errors
     /// As [`Replayed::load`].
     ///
     /// *Source*: `LogSegment.recover`.
-    pub(super) fn recover(&self, states: &mut ProducerStates) -> Result<(Option<i64>, Vec<u8>)> {
+    pub(super) fn recover(&self, producers: &mut ProducerReplay) -> Result<(Option<i64>, Vec<u8>)> {
         let mut transaction_index = Vec::new();
-        let end_offset = self.read(i64::MIN, i64::MAX, |header, marker| {
-            let ended = states.append(header, marker)?;
-            transaction_index.extend(ended.and_then(aborted).map(encode_aborted).into_iter().flatten());
-            Ok(())
+        let end_offset = self.read(i64::MIN, i64::MAX, producers, |batch| {
+            let aborted = batch.ended.and_then(EndedTransaction::aborted);
+            transaction_index.extend(aborted.map(encode_aborted).into_iter().flatten());
         })?;
         Ok((end_offset, transaction_index))
     }
 
-    /// Reads the batches of producers that end at or above `start` and below `end`, with the markers of
-    /// control batches. Returns the offset after the last batch below `end`, of any kind.
+    /// Adds the batches of producers that end at or above `start` and below `end`. Returns the offset after
+    /// the last batch below `end`, of any kind.
     ///
     /// Damage is skipped, as readers skip it: the producers come from the batches that are left. An intact
     /// batch of a later format is an error.
@@ -75,7 +65,8 @@ impl Replayed {
         &self,
         start: i64,
         end: i64,
-        mut add: impl FnMut(&BatchHeader, Option<&EndMarker>) -> Result<(), Malformed>,
+        producers: &mut ProducerReplay,
+        mut each: impl FnMut(ReplayedBatch),
     ) -> Result<Option<i64>> {
         if self.end_without_producers.is_some() {
             return Ok(self.end_without_producers);
@@ -85,7 +76,7 @@ impl Replayed {
         let bounds = Bounds { base_offset, upper, end: end_position };
         let before = (self.bytes.start == 0).then(|| bounds.before_first(-1));
         let mut walk = Walk::new(segment.log_file(SCAN_READ)?, bounds, self.bytes.start, before);
-        let (mut end_offset, mut buffer) = (None, Vec::new());
+        let mut end_offset = None;
         loop {
             segment.open_files().interrupt.check()?;
             let before = walk.before;
@@ -95,29 +86,16 @@ impl Replayed {
                 Step::Batch(batch) => {
                     let header = &batch.header;
                     let is_wanted = header.producer_id >= 0 && header.last_offset >= start;
-                    if !is_wanted && (self.is_verified || walk.is_continued(&batch)?) {
+                    let is_intact = self.is_verified || !is_wanted && walk.is_continued(&batch)?;
+                    let added = match if is_intact { Ok(()) } else { walk.verify(&batch)? } {
+                        Ok(()) if is_wanted => self.add(&batch, &mut walk, producers)?.map(&mut each),
+                        verified => verified,
+                    };
+                    let Err(malformed) = added else {
                         end_offset = Some(header.last_offset + 1);
                         continue;
-                    }
-                    match self.marker(&batch, &mut walk, &mut buffer)? {
-                        Err(malformed) if malformed.is_too_large() => {
-                            return Err(malformed.at(
-                                segment.path(),
-                                batch.position,
-                                Some(header.base_offset),
-                            ));
-                        }
-                        Err(malformed) => walk.reject(&batch, before, malformed),
-                        Ok(marker) => {
-                            if is_wanted {
-                                add(header, marker.as_ref()).map_err(|malformed| {
-                                    malformed.at(segment.path(), batch.position, Some(header.base_offset))
-                                })?;
-                            }
-                            end_offset = Some(header.last_offset + 1);
-                            continue;
-                        }
-                    }
+                    };
+                    walk.reject(&batch, before, malformed)
                 }
                 Step::Damage(damage) => damage,
             };
@@ -138,28 +116,19 @@ impl Replayed {
         }
     }
 
-    /// The marker of a control batch. The inner error is damage.
-    fn marker(
+    /// Adds a batch. The inner error is damage.
+    fn add(
         &self,
         batch: &Batch,
         walk: &mut Walk,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Result<Option<EndMarker>, Malformed>> {
-        if !self.is_verified
-            && let Err(malformed) = walk.verify(batch)?
-        {
-            return Ok(Err(malformed));
-        }
-        let header = batch.header;
-        if !header.is_control() || header.producer_id < 0 {
-            return Ok(Ok(None));
-        }
-        Ok(EndMarker::read(header, walk.bytes(batch)?, buffer))
+        producers: &mut ProducerReplay,
+    ) -> Result<Result<ReplayedBatch, Malformed>> {
+        let bytes = if ProducerReplay::needs_bytes(&batch.header) { walk.bytes(batch)? } else { &[] };
+        let malformed = match producers.add(&batch.header, bytes) {
+            Ok(added) => return Ok(Ok(added)),
+            Err(RefusedBatch::Marker(malformed)) if !malformed.is_too_large() => return Ok(Err(malformed)),
+            Err(refused) => Malformed::from(refused),
+        };
+        Err(malformed.at(self.segment.path(), batch.position, Some(batch.header.base_offset)))
     }
-}
-
-/// The entry of an aborted transaction.
-pub(in crate::writer) fn aborted(ended: EndedTransaction) -> Option<AbortedTransaction> {
-    let EndedTransaction { producer_id, first_offset, last_offset, is_aborted, last_stable_offset } = ended;
-    is_aborted.then_some(AbortedTransaction { producer_id, first_offset, last_offset, last_stable_offset })
 }

@@ -3,8 +3,8 @@
 use super::existing_log::Existing;
 use super::recovery_plan::RebuildReason;
 use crate::error::Result;
-use crate::fs::names::{FileKind, segment_file};
-use crate::fs::{Directory, SegmentFile};
+use crate::fs::Directory;
+use crate::fs::names::FileKind;
 use crate::segment::IndexBytes;
 
 impl Existing<'_> {
@@ -16,7 +16,7 @@ impl Existing<'_> {
     ) -> Result<Vec<(FileKind, RebuildReason)>> {
         let mut stale = Vec::new();
         for (kind, bytes) in indexes.files() {
-            let reason = match self.present_name(base_offset, kind) {
+            let reason = match self.replacement.present_name(base_offset, kind) {
                 Some(name) => stale_index(self.directory, &name, bytes)?,
                 None => Some(RebuildReason::Missing),
             };
@@ -32,23 +32,11 @@ impl Existing<'_> {
         base_offset: i64,
         entries: &[u8],
     ) -> Result<Option<RebuildReason>> {
-        let reason = match self.present_name(base_offset, FileKind::TransactionIndex) {
+        let reason = match self.replacement.present_name(base_offset, FileKind::TransactionIndex) {
             Some(name) => stale_index(self.directory, &name, entries)?,
             None => Some(RebuildReason::Missing),
         };
         Ok(reason.filter(|reason| !(entries.is_empty() && *reason == RebuildReason::Missing)))
-    }
-
-    /// The present name of a segment's file, before a replacement is finished; `None` if finishing it leaves
-    /// no such file.
-    fn present_name(&self, base_offset: i64, kind: FileKind) -> Option<String> {
-        let matches =
-            |file: &&SegmentFile| (file.parsed.base_offset, file.parsed.kind) == (base_offset, kind);
-        match self.replacement.committed.iter().find(matches) {
-            Some(file) => Some(file.name.clone()),
-            None if self.replaced.iter().any(|file| matches(&file)) => None,
-            None => Some(segment_file(base_offset, kind)),
-        }
     }
 }
 

@@ -10,6 +10,7 @@ mod dump;
 mod fuzz_corpus;
 mod internal_topics;
 mod kafka_load;
+mod large_snapshots;
 mod profile;
 mod rebuild;
 mod repair;

@@ -46,6 +46,14 @@ pub fn manifest() -> &'static Value {
     &MANIFEST
 }
 
+/// A snapshot of producers without its checksum, and the bytes of its entries, sorted: Kafka writes them in the
+/// order of a hash map, and reads any.
+pub fn sorted_snapshot(bytes: &[u8]) -> (&[u8], &[u8], Vec<&[u8]>) {
+    let mut entries: Vec<_> = bytes[10..].chunks(46).collect();
+    entries.sort_unstable();
+    (&bytes[..2], &bytes[6..10], entries)
+}
+
 /// Every partition of every intact case.
 pub fn intact() -> Vec<Partition> {
     let mut partitions = Vec::new();

@@ -15,8 +15,9 @@ use super::topic_logs::{TableOptions, damage_text, directory_of, distinct};
 use crate::dir::{LogDir, PathKind, classify};
 use crate::error::Result;
 use crate::fs::names::PartitionName;
-use crate::log::{Log, OnDamage, Scan, ScanOptions, ScanStep, marker};
+use crate::log::{Log, OnDamage, Scan, ScanOptions, ScanStep};
 use crate::record::BatchHeader;
+use crate::record::control::ControlType;
 use crate::state::producer_ids::{IdOwner, ProducerIds};
 
 pub(super) static COLUMNS: Struct = Struct::shared(
@@ -251,7 +252,7 @@ fn add_batch(open: &mut HashMap<i64, OpenTransaction>, header: BatchHeader, scan
     }
     if header.is_control() {
         let Some(of_producer) = open.get_mut(&header.producer_id) else { return Ok(()) };
-        match marker(header, scan.batch_bytes()?, &mut Vec::new()) {
+        match ControlType::outcome(header, scan.batch_bytes()?, &mut Vec::new()) {
             Ok(Some(_)) => drop(open.remove(&header.producer_id)),
             // compaction has removed the marker, or it is a record of another type, which ends nothing
             Ok(None) => {}
