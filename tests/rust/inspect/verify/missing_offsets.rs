@@ -69,7 +69,7 @@ fn many_batches_that_were_taken_out_of_a_segment_are_one_finding() {
     let count = keep(&dir, 400, |number, count| number % 2 == 0 || number == count - 1);
     let found = findings(&dir);
     let [finding] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((finding.rule, finding.severity), (Rule::OffsetGap, Severity::Warning));
+    assert_eq!((finding.rule, finding.severity), (Rule::OffsetGap, Severity::Error));
     assert!(finding.file.ends_with(file_name(400, "log")), "{finding}");
     assert!(finding.position.is_some() && finding.start_offset > Some(400), "{finding}");
     assert!(finding.end_offset <= Some(807), "{finding}");
@@ -78,15 +78,16 @@ fn many_batches_that_were_taken_out_of_a_segment_are_one_finding() {
 }
 
 #[test]
-fn a_few_batches_that_were_taken_out_are_a_warning_each() {
+fn batches_that_were_taken_out_are_an_error_wherever_they_were_in_the_segment() {
     let parent = folder();
     let dir = plain(parent.path());
-    keep(&dir, 400, |number, _| number != 5 && number != 9);
+    keep(&dir, 400, |number, count| number != 5 && number != 9 && number != count - 1);
     let found = findings(&dir);
-    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found.len(), 3, "{found:?}");
     for finding in &found {
-        assert_eq!((finding.rule, finding.severity), (Rule::OffsetGap, Severity::Warning), "{finding}");
+        assert_eq!((finding.rule, finding.severity), (Rule::OffsetGap, Severity::Error), "{finding}");
     }
+    assert_eq!(found.iter().filter(|finding| finding.position.is_none()).count(), 1, "{found:?}");
 }
 
 #[test]
