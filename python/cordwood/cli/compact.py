@@ -101,11 +101,14 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
             LogWriter.plan_recovery(path, config=config)
     if json:
         document = {"path": log.path, "dry_run": not yes, "passes": [_document(one) for one in passes]}
-        print_json(document | {"source": found.source_of(_NAMES)})
+    source = found.source_of(_NAMES)
+    if "cleanup.policy" not in found.sources:
+        source += "; cleanup.policy=compact by this command, although nobody stated that the topic is compacted"
+        print_json(document | {"source": source})
         return
     for one in passes:
         _say(log.path, config, one, dry_run=not yes)
-    print_text(f"settings: {found.source_of(_NAMES)}", style="dim")
+    print_text(f"settings: {source}", style="dim")
     if not yes and passes[-1].is_due:
         print_text("nothing was written; add --yes to compact", style="dim")
 
