@@ -17,7 +17,6 @@ mod stated;
 mod suggestions;
 mod value;
 
-#[cfg(feature = "inspect")]
 pub(crate) use properties::INDEX_INTERVAL;
 pub use properties::PropertySource;
 #[doc(hidden)]

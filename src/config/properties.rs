@@ -31,7 +31,6 @@ pub const CLEANUP_POLICY: &str = "cleanup.policy";
 /// The name of [`LogConfig::retention_ms`].
 pub const RETENTION_MS: &str = "retention.ms";
 /// The name of [`LogConfig::index_interval_bytes`].
-#[cfg(feature = "inspect")]
 pub(crate) const INDEX_INTERVAL: &str = "index.interval.bytes";
 const SEGMENT_BYTES: &str = "segment.bytes";
 /// The name of a segment size below [`MIN_SEGMENT_BYTES`], for topics only. It takes precedence over

@@ -7,6 +7,7 @@
 mod column;
 mod continuity;
 mod deleted_files;
+mod index_interval;
 mod largest_times;
 mod last_records;
 mod latest;
@@ -51,6 +52,8 @@ pub(crate) use column::Origin;
 use continuity::Continuity;
 pub use continuity::OffsetGap;
 pub(crate) use deleted_files::LiveOffsets;
+pub use index_interval::IntervalSource;
+pub(crate) use index_interval::shown_interval;
 use largest_times::LargestTimes;
 use live_segments::LiveSegments;
 use log_start::ClaimedStart;

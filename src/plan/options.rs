@@ -11,6 +11,7 @@ use super::partition_offsets::{Offsets, PartitionKey, check_entries, keys_of};
 use super::topic_pattern::TopicPattern;
 use super::warning::Warning;
 use crate::record::MAX_BATCH_BYTES;
+use crate::text::write_time;
 use crate::types::{Io, IsolationLevel};
 
 /// Which rows a query returns.
@@ -288,9 +289,92 @@ impl SourceOptions {
                 check_entries(name, &keys_of(offsets.keys()), &wanted, &expected)?;
             }
         }
+        self.check_order()?;
         if let (true, Some(columns)) = (self.table != Table::Records, &self.columns) {
             let expected = "no columns with table=batches or table=segments (use select)";
             return Err(PlanError::option("columns", expected, columns.join(",")));
+        }
+        Ok(())
+    }
+
+    /// Refuses an end before its start, as Spark's Kafka source does; equal ones are an empty range. A time
+    /// and an offset are not compared: the records after the one and before the other may be none.
+    fn check_order(&self) -> Result<()> {
+        let start_times = Side {
+            names: ["startingTimestamp", "startingOffsetsByTimestamp"],
+            of_all: self.starting_timestamp,
+            by_partition: self.starting_offsets_by_timestamp.as_ref(),
+        };
+        let end_times = Side {
+            names: ["endingTimestamp", "endingOffsetsByTimestamp"],
+            of_all: self.ending_timestamp,
+            by_partition: self.ending_offsets_by_timestamp.as_ref(),
+        };
+        // times take precedence over offsets
+        if start_times.is_given() || end_times.is_given() {
+            return start_times.check_end(&end_times, write_time);
+        }
+        if let (Some(Start::Offsets(starts)), Some(End::Offsets(ends))) =
+            (&self.starting_offsets, &self.ending_offsets)
+        {
+            let known = |offsets: &Offsets| -> Offsets {
+                // the earliest and the latest are below 0
+                offsets
+                    .iter()
+                    .filter(|(_, offset)| **offset >= 0)
+                    .map(|(key, at)| (key.clone(), *at))
+                    .collect()
+            };
+            let (starts, ends) = (known(starts), known(ends));
+            let side =
+                |name, offsets| Side { names: [name, name], of_all: None, by_partition: Some(offsets) };
+            side("startingOffsets", &starts).check_end(&side("endingOffsets", &ends), |at| at.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+/// The starts, or the ends, of the partitions.
+struct Side<'a> {
+    /// The option for all partitions, and that for each.
+    names: [&'static str; 2],
+    /// That of all partitions; it takes precedence.
+    of_all: Option<i64>,
+    by_partition: Option<&'a Offsets>,
+}
+
+impl Side<'_> {
+    fn is_given(&self) -> bool {
+        self.of_all.is_some() || self.by_partition.is_some()
+    }
+
+    /// That of a partition, with the name of the option.
+    fn of(&self, key: &PartitionKey) -> Option<(&'static str, i64)> {
+        let [of_all, of_each] = self.names;
+        let by_partition = || Some((of_each, *self.by_partition?.get(key)?));
+        self.of_all.map(|at| (of_all, at)).or_else(by_partition)
+    }
+
+    /// Refuses an end that is before its start.
+    fn check_end(&self, ends: &Self, text: impl Fn(i64) -> String) -> Result<()> {
+        let ([start_name, _], [end_name, _]) = (self.names, ends.names);
+        if let (Some(start), Some(end)) = (self.of_all, ends.of_all) {
+            if end < start {
+                let expected = format!("{} or later, where {start_name} begins", text(start));
+                return Err(PlanError::option(end_name, expected, text(end)));
+            }
+            return Ok(());
+        }
+        for key in self.by_partition.or(ends.by_partition).into_iter().flat_map(Offsets::keys) {
+            let (Some((start_name, start)), Some((end_name, end))) = (self.of(key), ends.of(key)) else {
+                continue;
+            };
+            if end < start {
+                let (topic, partition) = key;
+                let start = text(start);
+                let expected = format!("{start} or later for {topic}-{partition}, where {start_name} begins");
+                return Err(PlanError::option(end_name, expected, text(end)));
+            }
         }
         Ok(())
     }

@@ -17,13 +17,17 @@ use crate::config::{
 };
 use crate::error::Error;
 use crate::inspect::internal_topics::{TopicSettings, known_settings, topic_settings};
-use crate::log::LogOptions;
+use crate::inspect::rebuild::topics_index_settings;
+use crate::log::{IntervalSource, LogOptions};
+use crate::writer::RecoveryPlan;
 
 /// The settings with which a log is opened.
 pub(super) struct TopicConfig {
     pub(super) config: LogConfig,
     /// Whether some are the topic's.
     pub(super) has_topics: bool,
+    /// Whether `index.interval.bytes` is.
+    is_interval_topics: bool,
     /// Why the topic's settings are not known.
     damage: Option<PyErr>,
 }
@@ -34,17 +38,27 @@ impl TopicConfig {
     /// partition, or is Kafka's default.
     pub(super) fn of(py: Python<'_>, given: Option<&Bound<'_, PyAny>>, partition: &Path) -> PyResult<Self> {
         let given = given.map(config_of).transpose()?.unwrap_or_default();
-        let mut damage = None;
+        let (mut damage, mut is_interval_topics) = (None, false);
         let known = enter(py, || {
             if given.stated == StatedSettings::ALL {
                 return Ok(None);
             }
             let known = known_settings(partition, &options())?;
             damage = known.damage;
+            let (_, source) = topics_index_settings(&given, known.settings.as_ref())?;
+            is_interval_topics = source == Some(IntervalSource::Topic);
             known.settings.map(|found| found.config(&BTreeMap::new(), &given.stated_properties())).transpose()
         })?;
         let damage = damage.map(|damage| error::to_python(py, damage));
-        Ok(Self { has_topics: known.is_some(), config: known.unwrap_or(given), damage })
+        Ok(Self { has_topics: known.is_some(), is_interval_topics, config: known.unwrap_or(given), damage })
+    }
+
+    /// Says in a plan with these settings where its interval of index entries is from: to the writer, a
+    /// setting of the topic is a given one.
+    pub(super) fn name_source(&self, plan: &mut RecoveryPlan) {
+        if self.is_interval_topics && plan.interval_source == IntervalSource::Given {
+            plan.interval_source = IntervalSource::Topic;
+        }
     }
 
     /// The settings of [`TopicConfig::of`] for retention.

@@ -17,11 +17,24 @@ use crate::types::{Interrupt, OnWarning};
 /// Calls the core detached from the interpreter, so that other Python threads run. Then logs the warnings
 /// that were found.
 pub(super) fn enter<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    enter_with(py, call, error::to_python)
+}
+
+/// [`enter`] for a call that changes a log, or plans to, and so skips no damage.
+pub(super) fn enter_change<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    enter_with(py, call, error::of_change)
+}
+
+fn enter_with<T: Send>(
+    py: Python<'_>,
+    call: impl FnOnce() -> Result<T> + Send,
+    exception: impl FnOnce(Python<'_>, Error) -> PyErr,
+) -> PyResult<T> {
     let result = py.detach(|| catch_unwind(AssertUnwindSafe(call)));
     log_warnings(py)?;
     match result {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(wrong)) => Err(error::to_python(py, wrong)),
+        Ok(Err(wrong)) => Err(exception(py, wrong)),
         Err(panic) => Err(error::internal(py, panic.as_ref())),
     }
 }

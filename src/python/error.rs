@@ -50,6 +50,20 @@ pub(super) fn to_python(py: Python<'_>, error: Error) -> PyErr {
     make(py, class, &error.to_string(), Some(&error)).unwrap_or_else(|failed| failed)
 }
 
+/// The exception for an error of a call that changes a log: it cannot skip damage.
+pub(super) fn of_change(py: Python<'_>, error: Error) -> PyErr {
+    let is_of_damage = advice(&error) == Some(SKIP_DAMAGE);
+    let exception = to_python(py, error);
+    if !is_of_damage {
+        return exception;
+    }
+    exception.value(py).setattr("advice", FIND_DAMAGE).err().unwrap_or(exception)
+}
+
+const SKIP_DAMAGE: &str = "read what is left with on_damage=\"skip\"";
+const FIND_DAMAGE: &str = "cordwood verify --explain shows what is damaged and what to do, and cordwood repair what can be saved (or use \
+     verify() and repair())";
+
 /// The exception for a panic: a defect of cordwood.
 pub(super) fn internal(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
     let text = panic
@@ -119,7 +133,7 @@ fn advice(error: &Error) -> Option<&'static str> {
         Error::Corrupt { place, .. }
             if place.file.extension().is_some_and(|extension| extension == "log") =>
         {
-            Some("read what is left with on_damage=\"skip\"")
+            Some(SKIP_DAMAGE)
         }
         Error::BatchTooLarge { .. } => Some("raise max_batch_bytes, if the memory is there"),
         Error::LogChanged { .. } => Some("open the log again or call refresh(), and plan splits again"),

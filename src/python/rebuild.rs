@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::arguments::{self, Defaulted, LEFT_OUT, flag, optional, positive};
 use super::config::config_of;
-use super::enter::{SIGNALS, WARNINGS, enter};
+use super::enter::{SIGNALS, WARNINGS, enter_change};
 use super::value_class::{value_class, wrapped};
 use crate::inspect::rebuild::{self, DerivedFile, RebuildOptions, RebuildReport};
 
@@ -79,7 +79,7 @@ pub(super) fn rebuild_indexes(
         interrupt: SIGNALS,
         on_warning: WARNINGS,
     };
-    enter(py, || rebuild::rebuild(path, &options)).map(Into::into)
+    enter_change(py, || rebuild::rebuild(path, &options)).map(Into::into)
 }
 
 /// The base offsets in a list or another iterable.

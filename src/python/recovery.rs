@@ -19,6 +19,8 @@ value_class! {
         log_start_offset: i64,
         log_end_offset: i64,
         segments: Vec<i64>,
+        index_interval_bytes: u64,
+        interval_source: &'static str = |plan| plan.interval_source.code(),
         cuts: Vec<PyRecoveryCut> = |plan| wrapped(&plan.cuts),
         rebuilt_indexes: Vec<PyRebuiltIndex> = |plan| wrapped(&plan.rebuilt_indexes),
         file_changes: Vec<PyFileChange> = |plan| wrapped(&plan.file_changes),

@@ -28,6 +28,7 @@ value_class! {
         log_end_offset: i64,
         kept_files: Vec<OsString> = |plan| plan.kept_files.iter().map(|file| file.clone().into()).collect(),
         foreign_files: Vec<OsString> = |plan| plan.foreign_files.iter().map(|file| file.clone().into()).collect(),
+        has_clean_shutdown: bool,
     }
     methods {
         fn __repr__(&self) -> String {

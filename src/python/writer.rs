@@ -11,7 +11,7 @@ use super::arguments::{self, Defaulted, LEFT_OUT, flag, optional};
 use super::call_lock::{Call, CallLock};
 use super::compaction::{self, PyCompaction};
 use super::copy::PyCopyReport;
-use super::enter::{SIGNALS, enter, unless_exception};
+use super::enter::{SIGNALS, enter, enter_change, unless_exception};
 use super::log::PyLog;
 use super::producer::{PyProducer, PyProducerState};
 use super::record::now;
@@ -21,7 +21,7 @@ use super::retention::PyRetentionPlan;
 use super::transaction::{self, PyTransaction};
 use super::turns::{Runner, Turns};
 use super::value_class::{value_class, wrapped};
-use super::writer_class::PyLogWriter;
+use super::writer_class::{PyLogWriter, open_or_create};
 use super::writer_handle::{Handle, Open, State, interrupts};
 use super::writer_options::{Given, OpenTransaction, OpeningOptions, open_transaction, planning_options};
 use super::{arrow_import, copy};
@@ -72,12 +72,13 @@ impl PyLogWriter {
         let path = arguments::path(path)?;
         let given =
             Given { config, flush, topic_id, leader_epoch, producer_id_expiration_ms, max_batch_bytes };
-        let OpeningOptions { options, config, retention_error } = given.options(py, &path)?;
+        let OpeningOptions { options, config, found, retention_error } = given.options(py, &path)?;
         let (flush_mode, max_batch_bytes) = (options.flush, options.max_batch_bytes);
-        let writer = enter(py, || LogWriter::open(path, &options))?;
+        let writer = enter_change(py, || open_or_create(&path, &options))?;
         let path = writer.path().to_owned();
-        let recovery = writer.recovery().cloned();
-        if let Some(plan) = &recovery {
+        let mut recovery = writer.recovery().cloned();
+        if let Some(plan) = &mut recovery {
+            found.name_source(plan);
             unless_exception(py, recovery::log(py, plan))?;
         }
         let open = Open {
@@ -101,8 +102,10 @@ impl PyLogWriter {
         max_batch_bytes: Defaulted<'_, '_>,
     ) -> PyResult<PyRecoveryPlan> {
         let (py, path) = (path.py(), arguments::path(path)?);
-        let options = planning_options(py, &path, config, max_batch_bytes)?;
-        enter(py, || LogWriter::plan_recovery(path, &options)).map(Into::into)
+        let (options, found) = planning_options(py, &path, config, max_batch_bytes)?;
+        let mut plan = enter_change(py, || LogWriter::plan_recovery(path, &options))?;
+        found.name_source(&mut plan);
+        Ok(plan.into())
     }
 
     #[doc = stub_doc!(LogWriter._open_transactions)]
@@ -110,7 +113,7 @@ impl PyLogWriter {
     fn _open_transactions(path: &Bound<'_, PyAny>) -> PyResult<Vec<OpenTransaction>> {
         let (py, path) = (path.py(), arguments::path(path)?);
         let options = WriterOptions { interrupt: SIGNALS, ..WriterOptions::default() };
-        let (_, open) = enter(py, || LogWriter::plan_opening(path, &options))?;
+        let (_, open) = enter_change(py, || LogWriter::plan_opening(path, &options))?;
         Ok(open.iter().map(open_transaction).collect())
     }
 

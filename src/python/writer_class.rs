@@ -5,19 +5,21 @@
 //! detached from the interpreter. What a handler of a signal calls inside such a call, in the same thread, is
 //! refused.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
 
 use super::async_append;
 use super::call_lock::Call;
-use super::enter::enter;
+use super::enter::{enter, enter_change};
 use super::record::now;
 use super::record_input::GivenRecords;
 use super::writer_handle::{Handle, Open, interrupts};
-use crate::error::Result;
-use crate::writer::{Appender, FlushMode, LogWriter, RecoveryPlan};
+use crate::error::{Error, Result};
+use crate::fs::Directory;
+use crate::inspect::kafka_load::unserved_partition;
+use crate::writer::{Appender, FlushMode, LogWriter, RecoveryPlan, WriterOptions};
 
 #[doc = stub_doc!(LogWriter)]
 #[pyclass(frozen, module = "cordwood", name = "LogWriter")]
@@ -41,6 +43,22 @@ impl Drop for PyLogWriter {
             std::mem::forget(Arc::clone(&self.handle));
         }
     }
+}
+
+/// Opens a log. Warns of a new one whose records no broker will serve.
+pub(super) fn open_or_create(path: &Path, options: &WriterOptions) -> Result<LogWriter> {
+    let bases = Directory::open(path, "").and_then(|directory| directory.segment_bases());
+    let writer = LogWriter::open(path, options)?;
+    if bases.is_ok_and(|bases| !bases.is_empty()) {
+        return Ok(writer);
+    }
+    match unserved_partition(writer.path(), options.interrupt) {
+        Ok(unserved) => unserved.iter().for_each(|warning| (options.on_warning.0)(warning)),
+        Err(error @ Error::Interrupted(_)) => return Err(error),
+        // the log is open: files beside it do not matter
+        Err(_) => {}
+    }
+    Ok(writer)
 }
 
 impl PyLogWriter {
@@ -82,7 +100,7 @@ impl PyLogWriter {
         if let Some(interrupted) = open.writer.call_of_this_thread() {
             return Err(interrupts(interrupted));
         }
-        enter(py, || call(&mut open.writer.lock(Call::new(name))))
+        enter_change(py, || call(&mut open.writer.lock(Call::new(name))))
     }
 
     /// Calls the writer to remove records, which waits for a backup.
@@ -96,7 +114,7 @@ impl PyLogWriter {
         if let Some(interrupted) = open.interrupted_call() {
             return Err(interrupts(interrupted));
         }
-        enter(py, || {
+        enter_change(py, || {
             let _removals = open.removals.lock(call);
             remove(&mut open.writer.lock(call))
         })

@@ -29,6 +29,8 @@ pub(super) struct OpeningOptions<'py> {
     pub(super) options: WriterOptions,
     /// The `LogConfig`.
     pub(super) config: Bound<'py, PyAny>,
+    /// The settings, also those of the topic.
+    pub(super) found: TopicConfig,
     /// Why retention is refused: damaged metadata does not tell the settings of the topic.
     pub(super) retention_error: Option<PyErr>,
 }
@@ -42,10 +44,10 @@ impl<'py> Given<'_, 'py> {
         let defaults = WriterOptions::default();
         let mut found = TopicConfig::of(py, self.config.as_ref(), path)?;
         let retention_error = found.retention_error();
-        let TopicConfig { config, has_topics, .. } = found;
-        let given = self.config.filter(|_| !has_topics).map_or_else(|| to_python(py, &config), Ok)?;
+        let given =
+            self.config.filter(|_| !found.has_topics).map_or_else(|| to_python(py, &found.config), Ok)?;
         let options = WriterOptions {
-            config,
+            config: found.config.clone(),
             flush: self.flush.or("flush", defaults.flush, flush_mode::flush)?,
             topic_id: optional("topic_id", self.topic_id, id)?,
             leader_epoch: optional("leader_epoch", self.leader_epoch, epoch)?,
@@ -64,20 +66,22 @@ impl<'py> Given<'_, 'py> {
             is_topic_compacted,
             ..defaults
         };
-        Ok(OpeningOptions { options, config: given, retention_error })
+        Ok(OpeningOptions { options, config: given, found, retention_error })
     }
 }
 
-/// With what the recovery of a log is planned.
+/// With what the recovery of a log is planned, and its settings.
 pub(super) fn planning_options(
     py: Python<'_>,
     path: &Path,
     config: Option<&Bound<'_, PyAny>>,
     max_batch_bytes: Defaulted<'_, '_>,
-) -> PyResult<WriterOptions> {
-    let config = TopicConfig::of(py, config, path)?.config;
+) -> PyResult<(WriterOptions, TopicConfig)> {
+    let found = TopicConfig::of(py, config, path)?;
     let max_batch_bytes = max_batch_bytes.or("max_batch_bytes", MAX_BATCH_BYTES, arguments::positive)?;
-    Ok(WriterOptions { config, max_batch_bytes, interrupt: SIGNALS, ..WriterOptions::default() })
+    let config = found.config.clone();
+    let options = WriterOptions { config, max_batch_bytes, interrupt: SIGNALS, ..WriterOptions::default() };
+    Ok((options, found))
 }
 
 /// A producer's id and epoch, and the first and last offset of its open transaction.

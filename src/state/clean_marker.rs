@@ -8,6 +8,7 @@
 //! 00000000000000000000.log 52428          the size of each .log, bytes
 //! 00000000000000000400.log 1034
 //! files 2716334018                        a checksum over the names and sizes of all segment files
+//! index-interval-bytes 4096               the writer's, with which the next one continues its indexes
 //! log-end-offset 412
 //! crc32c 9c4e08f1
 //! ```
@@ -29,19 +30,28 @@ const MAX_BYTES: u64 = 64 << 20;
 
 const LOG_END_OFFSET: &str = "log-end-offset";
 const FILES: &str = "files";
+const INDEX_INTERVAL_BYTES: &str = "index-interval-bytes";
 
 /// The contents of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CleanMarker {
     log_end_offset: i64,
     files: i64,
+    /// -1 in a marker without it.
+    index_interval_bytes: i64,
     /// The size of each `.log` by its name. Names sort in the order of offsets.
     logs: BTreeMap<String, i64>,
 }
 
 impl CleanMarker {
-    /// The marker for the present state of the directory.
-    pub(crate) fn of(directory: &Directory, log_end_offset: i64) -> Result<Self> {
+    /// The marker for the present state of the directory, whose indexes have this interval.
+    pub(crate) fn of(directory: &Directory, log_end_offset: i64, interval: u64) -> Result<Self> {
+        let index_interval_bytes = i64::try_from(interval).unwrap_or(-1);
+        Ok(Self { index_interval_bytes, ..Self::of_files(directory, log_end_offset)? })
+    }
+
+    /// The marker for the present state of the directory, without an interval.
+    fn of_files(directory: &Directory, log_end_offset: i64) -> Result<Self> {
         let mut names: Vec<_> = directory.entries()?.into_iter().map(|(name, _)| name).collect();
         names.sort_unstable();
         let (mut text, mut logs) = (String::new(), BTreeMap::new());
@@ -54,7 +64,8 @@ impl CleanMarker {
                 logs.insert(name, i64::try_from(size).unwrap_or(i64::MAX));
             }
         }
-        Ok(Self { log_end_offset, files: i64::from(crc::crc32c(text.as_bytes())), logs })
+        let files = i64::from(crc::crc32c(text.as_bytes()));
+        Ok(Self { log_end_offset, files, index_interval_bytes: -1, logs })
     }
 
     /// Reads the file; `None` if there is none, or if its checksum does not match.
@@ -63,14 +74,19 @@ impl CleanMarker {
         let Ok(mut fields) = checksummed_text::read(&text) else { return Ok(None) };
         let log_end_offset = fields.remove(LOG_END_OFFSET).unwrap_or(-1);
         let files = fields.remove(FILES).unwrap_or(-1);
-        Ok(Some(Self { log_end_offset, files, logs: fields }))
+        let index_interval_bytes = fields.remove(INDEX_INTERVAL_BYTES).unwrap_or(-1);
+        Ok(Some(Self { log_end_offset, files, index_interval_bytes, logs: fields }))
     }
 
     /// Writes the file, durably.
     pub(crate) fn write(&self, directory: &Directory) -> Result<()> {
         let logs = self.logs.iter().map(|(name, size)| (name.as_str(), *size));
-        let fields =
-            [(LOG_END_OFFSET, self.log_end_offset), (FILES, self.files)].into_iter().chain(logs).collect();
+        let numbers = [
+            (LOG_END_OFFSET, self.log_end_offset),
+            (FILES, self.files),
+            (INDEX_INTERVAL_BYTES, self.index_interval_bytes),
+        ];
+        let fields = numbers.into_iter().chain(logs).collect();
         directory.replace(CLEAN, &checksummed_text::write(&fields))
     }
 
@@ -88,6 +104,11 @@ impl CleanMarker {
         self.log_end_offset
     }
 
+    /// The `index.interval.bytes` of the writer that closed the log; `None` if the marker does not have it.
+    pub(crate) fn index_interval_bytes(&self) -> Option<u64> {
+        u64::try_from(self.index_interval_bytes).ok()
+    }
+
     /// Fails if a segment after the first one is missing, or a sealed one has another size. No other check
     /// finds this, because offsets may have gaps. (The log end offset is compared with the durable
     /// offset, and segments before the first one with the log start offset.) Does not fail if the last
@@ -99,7 +120,7 @@ impl CleanMarker {
 
     /// What [`CleanMarker::refuse_missing`] fails at.
     pub(crate) fn find_missing(&self, directory: &Directory) -> Result<Option<MissingSegment>> {
-        let now = Self::of(directory, self.log_end_offset)?;
+        let now = Self::of_files(directory, self.log_end_offset)?;
         if now.logs.last_key_value() != self.logs.last_key_value() {
             return Ok(None);
         }
@@ -117,7 +138,8 @@ impl CleanMarker {
 
     /// Whether the names and sizes of the segment files are the same as at the close.
     pub(crate) fn matches_files(&self, directory: &Directory) -> Result<bool> {
-        Ok(*self == Self::of(directory, self.log_end_offset)?)
+        let now = Self::of_files(directory, self.log_end_offset)?;
+        Ok((self.files, &self.logs) == (now.files, &now.logs))
     }
 }
 

@@ -89,9 +89,14 @@ impl DataDirectory {
         Ok(())
     }
 
+    /// Whether there is the marker of a clean shutdown.
+    pub(crate) fn has_clean_marker(&self) -> Result<bool> {
+        Ok(self.folder.identity_of(CLEAN_SHUTDOWN)?.is_some())
+    }
+
     /// Removes the marker of a clean shutdown, durably: the partition is about to change.
     pub(crate) fn remove_clean_marker(&self) -> Result<()> {
-        if self.folder.identity_of(CLEAN_SHUTDOWN)?.is_some() {
+        if self.has_clean_marker()? {
             self.folder.remove(CLEAN_SHUTDOWN)?;
             self.folder.sync()?;
         }

@@ -24,6 +24,7 @@ impl Partition {
         if let Some(data_directory) = &self.data_directory {
             data_directory.write_recovery_point(recovery_point)?;
         }
-        CleanMarker::of(&self.directory, self.ends.data_end())?.write(&self.directory)
+        let interval = self.config.index_interval_bytes.into();
+        CleanMarker::of(&self.directory, self.ends.data_end(), interval)?.write(&self.directory)
     }
 }

@@ -43,6 +43,16 @@ class RecoveryPlan:
     def segments(self) -> list[int]:
         """The base offsets of the segments after recovery, ascending."""
     @property
+    def index_interval_bytes(self) -> int:
+        """The `index.interval.bytes` with which indexes are rebuilt and continued."""
+    @property
+    def interval_source(self) -> Literal["given", "topic", "inferred", "default"]:
+        """Where that interval is from.
+
+        The settings, the topic's settings in the metadata of the data directory, the indexes or the writer that closed
+        the log, or Kafka's default.
+        """
+    @property
     def cuts(self) -> list[RecoveryCut]:
         """The byte ranges that are cut from `.log` files."""
     @property

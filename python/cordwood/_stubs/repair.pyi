@@ -57,7 +57,7 @@ class RepairPlan:
     """What a repair changes in a partition directory, or has changed.
 
     It does not list the files of a `LogWriter` (`.cordwood.*`), whose recovery points are lowered with the log, unless
-    they show that records are missing, and not the removal of `.kafka_cleanshutdown`.
+    they show that records are missing.
     """
 
     @property
@@ -104,6 +104,12 @@ class RepairPlan:
         """Files of others, which are left: they are named like files of a segment, but without an offset of 20 digits.
 
         A broker does not load the partition before they are moved away.
+        """
+    @property
+    def has_clean_shutdown(self) -> bool:
+        """Whether the data directory has the broker's `.kafka_cleanshutdown`, which a repair removes before it begins.
+
+        At its next start the broker recovers all partitions, instead of trusting files that have changed.
         """
 
 @final

@@ -22,10 +22,11 @@ class LogWriter:
     recovers it: no acknowledged record is lost; only a torn last write is cut, and its bytes are kept in `quarantine/`.
 
     *config*: a `LogConfig`. What it does not state is the topic's setting in the metadata of the data directory
-    (`LogConfig.from_metadata`), or else Kafka's default. Metadata that cannot be read is a warning. *topic_id*: 22
-    characters, as Kafka prints it, for `partition.metadata`. *leader_epoch*: the epoch of new batches, not below the
-    latest epoch of the log; by default the latest epoch, and 0 in a new log. *producer_id_expiration_ms*: a producer id
-    without an open transaction is forgotten if its last batch or marker is this old (Kafka: the broker's
+    (`LogConfig.from_metadata`), or else Kafka's default; `index.interval.bytes` is then the one that the existing
+    indexes show (`RecoveryPlan.interval_source`). Metadata that cannot be read is a warning. *topic_id*: 22 characters,
+    as Kafka prints it, for `partition.metadata`. *leader_epoch*: the epoch of new batches, not below the latest epoch
+    of the log; by default the latest epoch, and 0 in a new log. *producer_id_expiration_ms*: a producer id without an
+    open transaction is forgotten if its last batch or marker is this old (Kafka: the broker's
     `producer.id.expiration.ms`): when the log is opened, and every ten minutes at the next append. Producers with a
     name and those that an object uses stay: see `producers`. *max_batch_bytes*: the largest batch, as stored and
     decompressed, that `append_batches` accepts, and that `compact`, `backup` and `reader` read, as in `Log`. *flush*:
@@ -40,7 +41,8 @@ class LogWriter:
     - `"none"`: only `flush()`, a roll and `close()` make records durable.
 
     Threads and event loops may share a `LogWriter`. `close()`, or the end of a `with` block, closes the log cleanly. A
-    log that was not closed is recovered at the next opening. In a forked child every method raises a
+    log that was not closed is recovered at the next opening. A new partition in the data directory of a cluster that
+    does not know it is a warning: a broker does not serve it. In a forked child every method raises a
     `ForkedHandleError`. Pickling raises a `TypeError`.
 
     Signal handlers run while an append waits for other appends or for a flush of another thread: Ctrl-C raises
@@ -85,8 +87,9 @@ class LogWriter:
 
         All checks of an opening are made: locks of other writers and of a broker, damage. Only the permission to write
         is not needed. No lock is taken: another process may take one before the log is opened. Pass the *config* and
-        the *max_batch_bytes* of the `LogWriter`: the settings decide the entries of an index, and with another
-        `index.interval.bytes` than the log was written with, the indexes are rebuilt.
+        the *max_batch_bytes* of the `LogWriter`: the settings decide the entries of an index. If *config* or the topic
+        states another `index.interval.bytes` than the indexes were written with, they are rebuilt; if neither states
+        it, it is the one that the existing offset indexes of the newest 256 MiB show.
 
         *Cost*: reads what an opening reads. *Errors*: as for an opening, and `LogNotFoundError` if the directory does
         not exist.

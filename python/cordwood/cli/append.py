@@ -21,14 +21,13 @@ from cordwood import (
     LogWriter,
     Record,
     RecordTooLargeError,
-    RecoveryPlan,
 )
 from cordwood.cli.exit_codes import UsageError, say, sentence
 from cordwood.cli.formats import DAMAGE_COLUMN, OTHER_COLUMNS, RECORD_COLUMNS
 from cordwood.cli.moment import with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
-from cordwood.cli.recover import changes
+from cordwood.cli.recover import say_changes
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
 from cordwood.cli.terminal import print_json, print_text
 from cordwood.quantities import several
@@ -112,7 +111,7 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
     to_record = _record_parser(input_format or "lines", None if key_separator is None else key_separator.encode())
     with LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch) as writer:
         opened_path, start = writer.path, writer.log_end_offset
-        _say_changes(writer.recovery)
+        say_changes(writer.recovery)
         try:
             for _ in counted(_appended(writer, to_record, itertools.chain([lines], chunks)), _count, to_file=True):
                 pass
@@ -133,16 +132,6 @@ def _check(input_format: InputFormat | None, key_separator: str | None) -> None:
         raise UsageError("--key-separator: expected at least one character, found none")
     if sys.stdin is None:
         raise UsageError("standard input is closed, so there is nothing to append")
-
-
-def _say_changes(recovery: RecoveryPlan | None) -> None:
-    """Say what the opening of the log has changed, but for what it has warned of: a line for each kind of change."""
-    files: dict[str, list[str]] = {}
-    for file, change in changes(recovery, with_warned=False) if recovery else ():
-        files.setdefault(change, []).append(file)
-    for change, names in files.items():
-        more = f" and {several(len(names) - 1, 'other file')}" if len(names) > 1 else ""
-        say(f"opening the log changed {names[0]}{more}: {change}")
 
 
 def _durable(writer: LogWriter) -> int:

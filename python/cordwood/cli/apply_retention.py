@@ -9,6 +9,7 @@ from cordwood import Log, LogConfig, LogWriter, RetentionPlan, Segment, plan_ret
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.path import parse_path
+from cordwood.cli.recover import say_changes
 from cordwood.cli.settings import METADATA, PROPERTIES, SETTINGS, YES, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.quantities import bytes_in_words
@@ -54,6 +55,7 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
         LogWriter.plan_recovery(path, config=config)
     else:
         with LogWriter(path, config=config) as writer:
+            say_changes(writer.recovery)
             plan = writer.apply_retention(at)
     if json:
         document = {"path": log.path, "log_start_offset": plan.log_start_offset, "segments": plan.segments}

@@ -15,6 +15,7 @@ from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import elapsed
 from cordwood.cli.record_range import MaxBatchBytes
+from cordwood.cli.recover import say_changes
 from cordwood.cli.settings import METADATA, PROPERTIES, SETTINGS, Settings, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.quantities import bytes_in_words
@@ -92,6 +93,7 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
     with elapsed(f"compacting {path}" if yes else f"reading {path}"):
         if yes:
             with LogWriter(path, config=config, max_batch_bytes=max_batch_bytes) as writer:
+                say_changes(writer.recovery)
                 passes = [writer.compact(at, memory, threads)]
                 while passes[-1].is_due and not passes[-1].is_complete:
                     passes.append(writer.compact(at, memory, threads))
@@ -99,13 +101,16 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
             passes = [plan_compaction(log, config, at, memory, threads)]
             # the error with which a log is not opened for writing
             LogWriter.plan_recovery(path, config=config)
+    source = found.source_of(_NAMES)
+    if "cleanup.policy" not in found.sources:
+        source += "; cleanup.policy=compact by this command, although nobody stated that the topic is compacted"
     if json:
         document = {"path": log.path, "dry_run": not yes, "passes": [_document(one) for one in passes]}
-        print_json(document | {"source": found.source_of(_NAMES)})
+        print_json(document | {"source": source})
         return
     for one in passes:
         _say(log.path, config, one, dry_run=not yes)
-    print_text(f"settings: {found.source_of(_NAMES)}", style="dim")
+    print_text(f"settings: {source}", style="dim")
     if not yes and passes[-1].is_due:
         print_text("nothing was written; add --yes to compact", style="dim")
 

@@ -203,7 +203,8 @@ def _code_of_end(error: BaseException) -> int | None:
     if isinstance(error, typer.Abort):
         return INTERRUPTED
     if isinstance(error, typer.TyperException):
-        say(error.format_message() + " (see --help)")
+        # typer reads values with pydantic, whose messages begin with the class of an exception
+        say(error.format_message().replace(": Value error, ", ": ", 1) + " (see --help)")
     return int(error.exit_code) if isinstance(error, typer.TyperException | typer.Exit) else None
 
 

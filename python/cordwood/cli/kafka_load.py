@@ -12,7 +12,16 @@ from cordwood._core import _directory_fates
 from cordwood.cli.exit_codes import UsageError, error_in_words, say
 from cordwood.cli.progress import elapsed
 from cordwood.cli.settings import INTERVAL_SOURCES
-from cordwood.cli.start_verdict import KEPT, Fate, Outcomes, Verdict, is_emptied, say_deleted, say_verdicts
+from cordwood.cli.start_verdict import (
+    KEPT,
+    Fate,
+    Outcomes,
+    Verdict,
+    is_emptied,
+    say_deleted,
+    say_losses,
+    say_verdicts,
+)
 from cordwood.cli.terminal import Column, print_line, print_table, print_text
 from cordwood.quantities import several
 
@@ -71,6 +80,7 @@ def print_kafka_loads(
             print_line(json_module.dumps({"summary": True, **outcomes.fields()}))
         else:
             print_text(str(outcomes), style="bold")
+            say_losses(outcomes)
             say_deleted(outcomes)
     return is_whole and outcomes.is_whole
 

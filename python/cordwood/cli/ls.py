@@ -84,7 +84,7 @@ def ls(  # noqa: PLR0913, PLR0917  (a command's options)
 
     The partitions of several data directories are in one list. On disk are all files of a partition: logs, indexes,
     snapshots, quarantine/. Batches are not read: contents are unchecked unless the directory cannot be opened. A last
-    line counts what is not in the table. The list of a partition's segments names the offsets that no segment has.
+    line counts what is not in the table. Offsets that no segment has are named, unless the log is compacted.
 
     \b
     cordwood ls /var/lib/kafka                         size, first and end offset of every partition
@@ -250,6 +250,7 @@ def _opened(directory: LogDir, name: str) -> dict[str, Any]:
             "log_start_offset": log.log_start_offset,
             "log_end_offset": log.log_end_offset,
             "segments": len(log.segments),
+            "missing": _missing(log),
             "warnings": log.warnings,
         }
     except (CordwoodError, OSError) as error:
@@ -267,6 +268,9 @@ def _partition_row(entry: dict[str, Any]) -> list[str]:
     if not entry["segments"]:
         return [*first, bytes_in_words(0), "", "", "0", modified, "unchecked", "no segment yet"]
     warnings = len(entry["warnings"])
+    notes = [several(warnings, "warning")] if warnings else []
+    notes += [missing_in_words(**gap) for gap in entry["missing"][:1]]
+    notes += [several(len(entry["missing"]) - 1, "further gap")] if len(entry["missing"]) > 1 else []
     return [
         *first,
         bytes_in_words(entry["size"]),
@@ -275,8 +279,17 @@ def _partition_row(entry: dict[str, Any]) -> list[str]:
         str(entry["segments"]),
         modified,
         "unchecked",
-        several(warnings, "warning") if warnings else "",
+        "; ".join(notes),
     ]
+
+
+def _missing(log: Log) -> list[dict[str, int]]:
+    try:
+        gaps = missing_segments(log)
+    except (CordwoodError, OSError):
+        # a running broker deletes segments, and of a damaged one the end may not be known
+        return []
+    return [{"start_offset": gap.start_offset, "end_offset": gap.end_offset} for gap in gaps]
 
 
 def _modified(entry: dict[str, Any]) -> str:
@@ -320,7 +333,6 @@ def _topic_row(entry: dict[str, Any]) -> list[str]:
 
 def _segments(listed: _Listed, order: _Order) -> dict[str, Any]:
     log, bases = listed
-    missing = missing_segments(log)
     rows = [_segment(segment) for segment in log.segments if bases is None or segment.base_offset in bases]
     usage = disk_usage(Path(log.path))
     return {
@@ -335,7 +347,7 @@ def _segments(listed: _Listed, order: _Order) -> dict[str, Any]:
         "log_start_offset": log.log_start_offset,
         "log_end_offset": log.log_end_offset,
         "segments": order.rows(rows, size="size", time="largest_timestamp"),
-        "missing": [{"start_offset": gap.start_offset, "end_offset": gap.end_offset} for gap in missing],
+        "missing": _missing(log),
         "warnings": log.warnings,
     }
 

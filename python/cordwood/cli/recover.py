@@ -15,14 +15,16 @@ from cordwood import (
     SegmentSplit,
 )
 from cordwood._core import _wrong_writer_files
+from cordwood.cli.exit_codes import say
 from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.path import parse_path
 from cordwood.cli.record_range import MaxBatchBytes
-from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
+from cordwood.cli.settings import PROPERTIES, SETTINGS, interval_in_words, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
+from cordwood.quantities import several
 
-__all__ = ["changes", "recover"]
+__all__ = ["recover", "say_changes"]
 
 _COLUMNS: list[Column] = [("file", "left"), ("change", "text")]
 
@@ -40,8 +42,8 @@ def recover(  # noqa: PLR0913, PLR0917  (its options)
     Recovery cuts a torn write off the end of the log and keeps its bytes in quarantine/, rebuilds missing and wrong
     indexes, and finishes or undoes an interrupted compaction. Opening a log for writing does the same.
 
-    The settings determine the entries of an index. Use the index.interval.bytes that the log was written with;
-    otherwise all its indexes are rebuilt.
+    The entries of an index depend on index.interval.bytes: from --set, the topic's settings in the metadata of the data
+    directory or --properties, else from the existing indexes, else Kafka's default.
 
     \b
     cordwood recover orders-0          print what would be changed
@@ -87,6 +89,8 @@ def _document(plan: RecoveryPlan) -> dict[str, object]:
             }
             for cut in plan.cuts
         ],
+        "index_interval_bytes": plan.index_interval_bytes,
+        "interval_source": plan.interval_source,
         "rebuilt_indexes": [{"file": index.file, "reason": index.reason} for index in plan.rebuilt_indexes],
         "file_changes": [
             {"file": change.file, "new_file": change.new_file, "reason": change.reason} for change in plan.file_changes
@@ -97,7 +101,7 @@ def _document(plan: RecoveryPlan) -> dict[str, object]:
     }
 
 
-def changes(plan: RecoveryPlan, *, with_warned: bool = True) -> list[list[str]]:
+def _changes(plan: RecoveryPlan, *, with_warned: bool = True) -> list[list[str]]:
     """Return for each file that a recovery changes its name, and the change in words.
 
     *with_warned*: also the cuts of which a `LogWriter` warns when it makes them, those with bytes in quarantine.
@@ -111,6 +115,20 @@ def changes(plan: RecoveryPlan, *, with_warned: bool = True) -> list[list[str]]:
     return rows
 
 
+def say_changes(recovery: RecoveryPlan | None) -> None:
+    """Say what the opening of a log has changed, but for what it has warned of: a line for each kind of change."""
+    if recovery is None:
+        return
+    files: dict[str, list[str]] = {}
+    for file, change in _changes(recovery, with_warned=False):
+        files.setdefault(change, []).append(file)
+    for change, names in files.items():
+        more = f" and {several(len(names) - 1, 'other file')}" if len(names) > 1 else ""
+        say(f"opening the log changed {names[0]}{more}: {change}")
+    if recovery.rebuilt_indexes:
+        say(f"the indexes were rebuilt with {interval_in_words(recovery)}")
+
+
 def _say(plan: RecoveryPlan, wrong_files: list[str], *, dry_run: bool) -> None:
     for file in plan.kept_files:
         print_text(f"{file}: stays, because its records may be nowhere else; a broker deletes it")
@@ -118,9 +136,10 @@ def _say(plan: RecoveryPlan, wrong_files: list[str], *, dry_run: bool) -> None:
     if plan.is_clean and not wrong_files:
         print_text(f"{plan.path}: nothing to recover; {ends}")
         return
-    rows = changes(plan) + [[Path(file).name, "written again: it cannot be read"] for file in wrong_files]
+    rows = _changes(plan) + [[Path(file).name, "written again: it cannot be read"] for file in wrong_files]
     words = "recovery would change these files" if dry_run else "recovery changed these files"
-    print_table(f"{plan.path}: {words}", _COLUMNS, rows)
+    interval = f" ({interval_in_words(plan)})" if plan.rebuilt_indexes else ""
+    print_table(f"{plan.path}: {words}{interval}", _COLUMNS, rows)
     print_text(f"after recovery {ends}")
     if dry_run:
         print_text("nothing was written; add --yes to recover the log", style="dim")

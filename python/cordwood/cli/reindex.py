@@ -13,7 +13,7 @@ from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
 from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.selection import has_log
-from cordwood.cli.settings import INTERVAL_SOURCES, PROPERTIES, SETTINGS, settings_of
+from cordwood.cli.settings import PROPERTIES, SETTINGS, interval_in_words, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.quantities import several
 
@@ -154,7 +154,7 @@ def _document(report: RebuildReport) -> dict[str, Any]:
 
 
 def _say(report: RebuildReport) -> None:
-    interval = f"index.interval.bytes {report.index_interval_bytes}, {INTERVAL_SOURCES[report.interval_source]}"
+    interval = interval_in_words(report)
     differing = _differing(report)
     if not differing:
         print_text(f"{report.path}: {several(len(report.files), 'file')} as the log gives them ({interval})")

@@ -1,8 +1,7 @@
 """`cordwood repair`: show what a repair of a damaged partition would change, or repair it."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,23 +16,17 @@ from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 
-__all__ = ["Policy", "repair"]
+__all__ = ["repair"]
+
+Policy = Literal["torn_tail", "kafka", "salvage"]
 
 _ACTIONS: list[Column] = [("file", "left"), ("change", "text")]
 _LOST: list[Column] = [("file", "left"), ("lost", "text")]
 
 
-class Policy(StrEnum):
-    """The policies, as they are written on the command line."""
-
-    TORN_TAIL = "torn-tail"
-    KAFKA = "kafka"
-    SALVAGE = "salvage"
-
-
 def repair(  # noqa: PLR0913, PLR0917  (its options)
     path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
-    policy: Annotated[Policy, typer.Option("--policy", help="What is repaired.")] = Policy.TORN_TAIL,
+    policy: Annotated[Policy, typer.Option("--policy", help="What is repaired.")] = "torn_tail",
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,
     max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
@@ -44,7 +37,7 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
 ) -> None:
     """Repair a damaged partition. Without --apply, only print what would be changed and what would be lost.
 
-    torn-tail cuts a torn write off the end of the log. Any other damage of a .log is an error.
+    torn_tail cuts a torn write off the end of the log. Any other damage of a .log is an error.
     salvage takes damaged bytes out and keeps every intact batch. It corrects offsets, lengths and leader epochs where
     the checksum and the neighbouring batches determine them, and moves batches that are at a wrong place back.
     kafka cuts the log at the first damage and removes everything after it, as a broker does at a wrong checksum. Where
@@ -66,7 +59,7 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
     config = settings_of(path, properties, assignments).config if has_settings else None
     plan = repair_partition(
         path,
-        policy="torn_tail" if policy is Policy.TORN_TAIL else "kafka" if policy is Policy.KAFKA else "salvage",
+        policy=policy,
         config=config,
         dry_run=not yes,
         max_batch_bytes=max_batch_bytes,
@@ -115,6 +108,7 @@ def _document(plan: RepairPlan) -> dict[str, object]:
         "log_end_offset": plan.log_end_offset,
         "kept_files": plan.kept_files,
         "foreign_files": plan.foreign_files,
+        "has_clean_shutdown": plan.has_clean_shutdown,
     }
 
 
@@ -144,5 +138,11 @@ def _say(plan: RepairPlan) -> None:
         f"{plan.kept_batches} batches are kept ({plan.kept_bytes} bytes); the log ends at offset {plan.log_end_offset}"
     )
     print_text(kept)
+    if plan.has_clean_shutdown:
+        removed = "was removed" if plan.is_applied else "would be removed first"
+        print_text(
+            f"{Path(plan.path).parent / '.kafka_cleanshutdown'} {removed}: at its next start the broker recovers all "
+            "partitions of the data directory"
+        )
     if not plan.is_applied:
         print_text("nothing was written; add --apply to repair the partition", style="dim")

@@ -13,6 +13,7 @@ from cordwood.cli.output import output_of
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
 from cordwood.cli.record_range import MaxBatchBytes
+from cordwood.cli.terminal import print_text
 
 __all__ = ["report"]
 
@@ -61,3 +62,6 @@ def report(
         made = Report(log, on_progress=show)
     with target.opened(binary=written == "png") as out:
         out.write(made.to_html().encode() if written == "html" else made.to_image(written))
+    if target.path is not None:
+        what = "a page" if written == "html" else "the pictures"
+        print_text(f"{log.path}: wrote {what} to {target.path}")

@@ -6,12 +6,22 @@ from typing import NamedTuple
 
 import typer
 
-from cordwood import ConfigError, CordwoodError, LogConfig
+from cordwood import ConfigError, CordwoodError, LogConfig, RebuildReport, RecoveryPlan
 from cordwood.cli.exit_codes import UsageError
 from cordwood.config import of_topic, stated_names
 from cordwood.properties import read
 
-__all__ = ["INTERVAL_SOURCES", "METADATA", "PROPERTIES", "SETTINGS", "YES", "Settings", "assigned", "settings_of"]
+__all__ = [
+    "INTERVAL_SOURCES",
+    "METADATA",
+    "PROPERTIES",
+    "SETTINGS",
+    "YES",
+    "Settings",
+    "assigned",
+    "interval_in_words",
+    "settings_of",
+]
 
 _NOT_THE_TOPICS = "Kafka's defaults, not this topic's settings"
 _NOBODYS = f"{_NOT_THE_TOPICS}; a broker's server.properties may say otherwise: give it with --properties"
@@ -96,6 +106,11 @@ def settings_of(
     precedence = ["--set", *([of_file] if is_topics else []), words["topic"], words["broker"], of_file]
     is_known = properties is not None and not is_topics
     return Settings(config, sources, list(dict.fromkeys(precedence)), "Kafka's defaults" if is_known else _NOBODYS)
+
+
+def interval_in_words(report: RebuildReport | RecoveryPlan) -> str:
+    """Format the interval of the indexes that a rebuild or a recovery writes, and where it is from."""
+    return f"index.interval.bytes {report.index_interval_bytes}, {INTERVAL_SOURCES[report.interval_source]}"
 
 
 def assigned(assignments: list[str] | None) -> dict[str, str]:

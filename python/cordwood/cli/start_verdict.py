@@ -14,7 +14,7 @@ from cordwood.cli.exit_codes import say
 from cordwood.cli.terminal import print_line, print_text
 from cordwood.quantities import several
 
-__all__ = ["KEPT", "Fate", "Outcomes", "Verdict", "is_emptied", "say_deleted", "say_verdicts"]
+__all__ = ["KEPT", "Fate", "Outcomes", "Verdict", "is_emptied", "say_deleted", "say_losses", "say_verdicts"]
 
 
 class Fate(NamedTuple):
@@ -59,7 +59,7 @@ class Outcomes:
     """
 
     kept: int = 0
-    lost: int = 0
+    losses: list[tuple[str, str]] = field(default_factory=list)
     strays: list[tuple[str, str]] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
     fatal: list[tuple[str, str]] = field(default_factory=list)
@@ -77,19 +77,20 @@ class Outcomes:
     @property
     def partitions(self) -> int:
         """The number of partitions."""
-        return self.kept + self.lost + sum(map(len, (self.strays, self.failures, self.missing))) + self.unreadable
+        named = (self.losses, self.strays, self.failures, self.missing)
+        return self.kept + sum(map(len, named)) + self.unreadable
 
     @property
     def is_whole(self) -> bool:
         """Whether all partitions keep all records."""
-        return not (self.lost or self.failures or self.missing or self.unreadable or self.hides_records)
+        return not (self.losses or self.failures or self.missing or self.unreadable or self.hides_records)
 
     def __str__(self) -> str:
         """Return the numbers of partitions in words."""
         others = [
             f"{count:,} {words}"
             for count, words in (
-                (self.lost, "with records lost or hidden"),
+                (len(self.losses), "with records lost or hidden"),
                 (len(self.strays), "renamed to -stray"),
                 (len(self.failures), "not loaded"),
                 (len(self.missing), "missing"),
@@ -104,7 +105,7 @@ class Outcomes:
         return {
             "partitions": self.partitions,
             "whole": self.kept,
-            "lossy": self.lost,
+            "lossy": len(self.losses),
             "stray": len(self.strays),
             "failed": len(self.failures),
             "missing": len(self.missing),
@@ -130,8 +131,8 @@ class Outcomes:
         elif fate.code == "stray":
             self.strays.append((load.path, fate.reason))
             self.hides_records |= _has_records(load)
-        elif load.lost_offsets or load.bytes_cut or fate.code == "unserved" or any(map(is_emptied, accepted)):
-            self.lost += 1
+        elif lost := _losses(load, fate, accepted):
+            self.losses.append((load.path, "; ".join(lost)))
         else:
             self.kept += 1
 
@@ -199,6 +200,18 @@ def is_emptied(finding: Finding) -> bool:
     return finding.code == "no_segment"
 
 
+def _losses(load: KafkaLoad, fate: Fate, accepted: Sequence[Finding]) -> list[str]:
+    """Return which records of a partition a broker cuts or hides, in words."""
+    # a segment that is cut may be deleted afterwards
+    lost = list(dict.fromkeys(map(str, load.lost_offsets)))
+    if load.bytes_cut and not lost:
+        lost.append(f"{several(load.bytes_cut, 'byte')} of the log are cut")
+    if fate.code == "unserved":
+        lost.append(str(fate))
+    emptied = [f"expected {finding.expected}, found {finding.found}" for finding in accepted if is_emptied(finding)]
+    return lost or emptied
+
+
 def _has_records(load: KafkaLoad) -> bool:
     log = load.log
     return bool(load.lost_offsets or load.bytes_cut) or (log is not None and log.log_end_offset > log.log_start_offset)
@@ -234,6 +247,7 @@ def _say_verdict(verdict: Verdict, *, json: bool) -> bool:
             "starts": not reasons,
             "is_left_out": verdict.is_left_out,
             "reasons": [{"file": file, "reason": reason} for file, reason in reasons.items()],
+            "losses": [{"file": file, "reason": reason} for file, reason in outcomes.losses],
             "strays": [{"file": file, "reason": reason} for file, reason in outcomes.strays],
             "missing_directories": [{"file": file, "reason": reason} for file, reason in outcomes.missing],
             "deleted_files": [file for file, _ in outcomes.deleted],
@@ -244,12 +258,19 @@ def _say_verdict(verdict: Verdict, *, json: bool) -> bool:
     print_text(str(verdict), style="bold")
     for file, reason in own.items():
         print_text(f"{file}: {reason}", style="red")
+    say_losses(outcomes)
     for file, reason in outcomes.strays:
         print_text(f"{file} is renamed to -stray: {reason}", style="yellow")
     for file, reason in outcomes.missing:
         print_text(f"{file} is missing, and becomes an empty partition: {reason}", style="red")
     say_deleted(outcomes)
     return not reasons
+
+
+def say_losses(outcomes: Outcomes) -> None:
+    """Print the partitions of which a broker cuts or hides records."""
+    for path, lost in outcomes.losses:
+        print_text(f"{path}: {lost}", style="red")
 
 
 def say_deleted(outcomes: Outcomes) -> None:

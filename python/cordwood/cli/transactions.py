@@ -140,7 +140,11 @@ def _abort(path: Path, producer_id: int, *, yes: bool, json: bool) -> None:
         # the error with which a log is not opened for writing
         cordwood.LogWriter.plan_recovery(path)
     else:
+        # imported here: it needs typer
+        from cordwood.cli.recover import say_changes  # noqa: PLC0415
+
         with cordwood.LogWriter(path) as writer:
+            say_changes(writer.recovery)
             document["marker_offset"] = writer.abort_transaction(producer_id).first_offset
     document["dry_run"] = not yes
     if json:

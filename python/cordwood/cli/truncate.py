@@ -9,6 +9,7 @@ from cordwood import Log, LogWriter, OffsetOutOfRangeError
 from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.path import parse_path
+from cordwood.cli.recover import say_changes
 from cordwood.cli.settings import YES
 from cordwood.cli.terminal import print_json, print_text
 from cordwood.quantities import bytes_in_words, several
@@ -42,6 +43,7 @@ def truncate(
         LogWriter.plan_recovery(path)
     else:
         with LogWriter(path) as writer:
+            say_changes(writer.recovery)
             document["truncated"] = writer.truncate_to(to)
         # may be below `to`: a batch that contained the offset was deleted as a whole
         document["log_end_offset"] = log.refresh().log_end_offset

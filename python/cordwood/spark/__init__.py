@@ -29,7 +29,7 @@ the first offset; in JSON -2 is the earliest and -1, of a stream, the latest |
 | `startingTimestamp` | time | | starts at the first record at or after this time |
 | `startingOffsetsByTimestamp` | JSON `{"orders":{"0":"2024-05-01T10:00Z"}}` | | the same for each partition |
 | `startingOffsetsByTimestampStrategy` | error, latest | error | if no record is at or after the time |
-| `endingOffsets` | latest, JSON `{"orders":{"0":42}}` | latest | the end, exclusive; not of a stream |
+| `endingOffsets` | latest, JSON `{"orders":{"0":42}}` | latest | the end, exclusive, at or after the start; no stream |
 | `endingTimestamp` | time | | ends before the first record at or after this time; not of a stream |
 | `endingOffsetsByTimestamp` | JSON, as for the start | | the same for each partition; not of a stream |
 | `failOnDataLoss` | true, false | true | whether lost data is an error; otherwise it is a warning |

@@ -10,7 +10,7 @@
 //!   loader ─▶ recovery ─▶ segment ─▶ batches, index_file      the passes; one segment; Kafka's view of its bytes
 //!     │          └─ split                 └─ wrapper
 //!     └─▶ snapshots, epochs                                   producers and leader epochs
-//!   start: the directories of a data directory
+//!   start: the directories of a data directory             new_partition: one that a writer creates
 //!   run: the state that all of them share                     disk: the files
 //! ```
 //!
@@ -26,6 +26,7 @@ mod index_file;
 mod load;
 mod loader;
 mod lost;
+mod new_partition;
 mod recovery;
 mod run;
 mod segment;
@@ -41,6 +42,7 @@ pub use data_directories::other_directories;
 pub use exception::{ExceptionKind, LoadFailure};
 pub use load::{KafkaLoad, LoadOptions, LoadedFile, LoadedLog, LoadedSegment};
 pub use lost::LostOffsets;
+pub use new_partition::unserved_partition;
 pub(in crate::inspect) use start::{Assigned, Broker, Difference, NOT_FORMATTED};
 pub use start::{Fate, PlannedDirectory, plan_start};
 pub use warning::{LoadWarning, LoadWarningKind};

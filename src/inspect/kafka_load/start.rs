@@ -300,6 +300,19 @@ impl Broker {
         }
     }
 
+    /// How a directory without a topic id differs from the partitions of a topic in the metadata.
+    pub(super) fn expected_id(&self, topic: &str) -> Option<Difference> {
+        let Metadata::Known(known) = &self.metadata else { return None };
+        let difference = if let Some(id) = known.topic_id(topic) {
+            let expected = format!("topic id {id}, which topic {topic} has in the metadata of the cluster");
+            Difference::new(expected, "none")
+        } else {
+            let expected = "a topic of the metadata of the cluster (a broker creates it)";
+            Difference::new(expected, format!("topic {topic}, which is not there"))
+        };
+        Some(difference)
+    }
+
     fn plan(&self, loaded: &LoadedDirectory) -> PlannedDirectory {
         let (fate, difference) = match loaded.partition.state {
             _ if loaded.name == CLUSTER_METADATA_DIRECTORY => (Fate::Metadata, None),

@@ -56,8 +56,8 @@ impl Replacements {
     }
 
     /// Keeps the old bytes of each file and puts the new one in its place. Each step is durable before the
-    /// next.
-    pub(super) fn apply(self) -> Result<()> {
+    /// next. `interval`: the `index.interval.bytes` of the new indexes.
+    pub(super) fn apply(self, interval: u64) -> Result<()> {
         let Self { directory, clean_marker, waiting } = self;
         if waiting.is_empty() {
             return Ok(());
@@ -74,7 +74,7 @@ impl Replacements {
             }
         }
         match clean_marker {
-            Some(marker) => CleanMarker::of(&directory, marker.log_end_offset())?.write(&directory),
+            Some(marker) => CleanMarker::of(&directory, marker.log_end_offset(), interval)?.write(&directory),
             None => Ok(()),
         }
     }

@@ -5,8 +5,6 @@
 //! `LogSegment.recover`, `ProducerStateManager`.
 //!
 //! ```text
-//!   interval    index.interval.bytes, from the existing offset indexes
-//!       │
 //!   derive      one segment ──▶ DerivedFiles        DerivedLog: all segments, in order, on several threads
 //!       │                                           ProducerFilesReplay: transactions and snapshots, in the order of the log
 //!   compare     with the file in the directory
@@ -18,17 +16,17 @@ mod apply;
 mod derive;
 mod derived_log;
 mod existing_files;
-mod interval;
 mod producer_replay;
 mod report;
 
 use std::path::Path;
 
+pub use crate::log::IntervalSource;
 pub use derive::DerivedFiles;
 pub(crate) use derived_log::DerivedLog;
 pub(crate) use existing_files::{end_of_snapshots, is_empty_snapshot, lost_transaction};
 pub(crate) use producer_replay::{FromProducers, ProducerFilesReplay};
-pub use report::{DerivedFile, FileState, IntervalSource, RebuildReport};
+pub use report::{DerivedFile, FileState, RebuildReport};
 
 use self::apply::Replacements;
 use self::existing_files::ExistingFiles;
@@ -37,7 +35,7 @@ use crate::error::{Error, Malformed, Result};
 use crate::fs::{Directory, PartitionLocks};
 use crate::index::due_entries::EntryRule;
 use crate::inspect::internal_topics::{TopicSettings, known_settings};
-use crate::log::{Log, LogOptions};
+use crate::log::{Log, LogOptions, shown_interval};
 use crate::record::MAX_BATCH_BYTES;
 use crate::types::{Interrupt, OnWarning};
 
@@ -118,7 +116,7 @@ pub fn rebuild_in(directory: &Directory, options: &RebuildOptions) -> Result<Reb
     let mut replacements = Replacements::new(directory)?;
     let report = compare(&log, options, Some(&mut replacements))?;
     locks.renew(directory)?;
-    replacements.apply()?;
+    replacements.apply(report.index_interval_bytes)?;
     Ok(report)
 }
 
@@ -189,22 +187,14 @@ pub(crate) fn entry_rule(log: &Log, given: Option<&LogConfig>) -> Result<(EntryR
     Ok((EntryRule { interval_bytes, max_index_size: u64::from(config.segment_index_bytes) }, source))
 }
 
-/// The interval of index entries that the existing offset indexes of a log show, or Kafka's default.
-///
-/// # Errors
-/// As [`Log::open`].
-pub(crate) fn shown_interval(log: &Log) -> Result<(u64, IntervalSource)> {
-    let inferred = interval::infer(log)?.map(|interval| (interval, IntervalSource::Inferred));
-    Ok(inferred.unwrap_or((LogConfig::default().index_interval_bytes.into(), IntervalSource::Default)))
-}
-
 /// The settings that were given, with the topic's settings of index files where they state none; and where
 /// `index.interval.bytes` is from, `None` if neither has it. A value of the topic that Kafka refuses does not
 /// count.
 ///
 /// # Errors
 /// [`Error::Config`] for a wrong setting that was given.
-pub(crate) fn topics_index_settings(
+#[doc(hidden)]
+pub fn topics_index_settings(
     given: &LogConfig,
     known: Option<&TopicSettings>,
 ) -> Result<(LogConfig, Option<IntervalSource>)> {

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::log::IntervalSource;
+
 /// How the derived files of a partition differ from those that its `.log` files give.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
@@ -27,33 +29,6 @@ impl RebuildReport {
     /// Whether no file differs.
     pub fn is_clean(&self) -> bool {
         self.files.iter().all(|file| file.state == FileState::Unchanged)
-    }
-}
-
-/// Where the `index.interval.bytes` of a rebuild is from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
-#[non_exhaustive]
-pub enum IntervalSource {
-    /// From the settings that were given.
-    Given,
-    /// From the topic's settings in the metadata of the data directory.
-    Topic,
-    /// The existing offset indexes show it.
-    Inferred,
-    /// Kafka's default, because no existing offset index shows the interval.
-    Default,
-}
-
-impl IntervalSource {
-    /// A stable name for programs: `given`, `topic`, `inferred`, `default`.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::Given => "given",
-            Self::Topic => "topic",
-            Self::Inferred => "inferred",
-            Self::Default => "default",
-        }
     }
 }
 

@@ -174,6 +174,7 @@ impl Builder<'_> {
             log_end_offset: end_offset,
             kept_files: leftovers.kept.iter().map(|name| self.directory.path_of(name)).collect(),
             foreign_files: leftovers.foreign.iter().map(|name| self.directory.path_of(name)).collect(),
+            has_clean_shutdown: data_directory.as_ref().map_or(Ok(false), DataDirectory::has_clean_marker)?,
         };
         Ok(Plan {
             report,

@@ -46,8 +46,7 @@ impl RepairPolicy {
 /// What a repair changes in a partition directory, or has changed.
 ///
 /// It does not list the files of a `LogWriter` (`.cordwood.*`), whose recovery points are lowered with the
-/// log, unless they show that records are missing, and not the removal of `.kafka_cleanshutdown` in a data
-/// directory, both of which happen before the first change.
+/// log before the first change, unless they show that records are missing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
 #[non_exhaustive]
@@ -80,6 +79,10 @@ pub struct RepairPlan {
     /// away.
     #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     pub foreign_files: Vec<PathBuf>,
+    /// Whether the data directory has the broker's `.kafka_cleanshutdown`. A repair removes it before its
+    /// first change: at its next start the broker recovers all partitions, instead of trusting files that
+    /// have changed.
+    pub has_clean_shutdown: bool,
 }
 
 impl RepairPlan {

@@ -1,18 +1,32 @@
 //! Offsets in no batch, between two segments or within one.
 
+use std::ops::Range;
+
+use super::deleted_files;
 use super::finding::Finding;
 use super::rule::{Remedy, Rule, Severity};
 use super::summary::Summary;
+use crate::error::Result;
 use crate::log::Log;
 use crate::segment::is_relative;
 
-/// Gaps of a log: those between segments; and those within a segment unless the log was compacted for
-/// certain.
+/// Gaps of a log, between segments and within them.
 ///
-/// A gap within a segment is what compaction leaves, and what a batch leaves that was taken out. So it is no
-/// evidence that a segment beside it was not lost. Batches that compaction has rewritten are, the cleaner's
-/// checkpoint, and the topic's settings.
-pub(super) fn check(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
+/// A gap is what compaction leaves, and what a batch or a segment leaves that was taken out. So it is no
+/// evidence that a segment beside it was not lost. Between two segments it is an error, because the files of a
+/// segment are easily lost. Within one it is a warning: hardly anything but compaction takes whole batches out
+/// of the middle of a file, and compaction leaves no other trace where each batch has one record. Both are
+/// less if something explains the gap:
+///
+/// - The log was compacted, by batches that compaction has rewritten, the cleaner's checkpoint, or the
+///   topic's settings: no finding within a segment, and none between two if one of them may have lost its
+///   last or first batches; otherwise a warning.
+/// - No segment is before it, and the name of the first one is below its first batch: a warning.
+/// - Between two segments, more offsets are missing than a segment can have, in a log with other gaps: its
+///   offsets were given to it. A warning.
+/// - The batch before it has so many more records than offsets that they may have these: the warning says so.
+/// - A truncation inside a batch leaves it: a note.
+pub(super) fn check(log: &Log, summaries: &[Summary]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     // then gaps are usual, and none is worth a note
     let is_cleaned = log.is_stated_compacted() || summaries.iter().any(|summary| summary.is_rewritten);
@@ -35,7 +49,7 @@ pub(super) fn check(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
             // to it
             let is_leap = is_compacted_here && last.is_some_and(|last| !is_relative(start, last.base_offset));
             let is_explained = is_cleaned || is_leap || before.is_none();
-            let finding = between(log, before.map(|(number, _)| number), number, expected..start);
+            let finding = between(log, before.map(|(number, _)| number), number, expected..start)?;
             findings.push(if is_explained { finding.with_severity(Severity::Warning) } else { finding });
         }
         if summary.batches > 0 || summary.is_damaged || before.is_none() {
@@ -49,10 +63,10 @@ pub(super) fn check(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
     if !is_cleaned {
         findings.extend(within(log, summaries));
     }
-    findings
+    Ok(findings)
 }
 
-fn between(log: &Log, before: Option<usize>, number: usize, gap: std::ops::Range<i64>) -> Finding {
+fn between(log: &Log, before: Option<usize>, number: usize, gap: Range<i64>) -> Result<Finding> {
     let path = |number| log.segments().get(number).map(|segment| segment.path()).unwrap_or_default();
     let name = |number| path(number).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let expected = match before {
@@ -60,9 +74,12 @@ fn between(log: &Log, before: Option<usize>, number: usize, gap: std::ops::Range
         None => format!("a batch at offset {}, as the name of the segment says", gap.start),
     };
     let found = format!("offset {} as the next one", gap.end);
-    Finding::new(Rule::OffsetGap, log.path(), path(number), expected, found)
+    let finding = Finding::new(Rule::OffsetGap, log.path(), path(number), expected, found)
         .offsets(gap.start, Some(gap.end))
-        .because("compaction leaves such gaps; otherwise a segment is missing or was cut")
+        .because("compaction leaves such gaps; otherwise a segment is missing or was cut");
+    let remedy = deleted_files::rename_into(log, &gap)?;
+    let finding = deleted_files::beside(finding, log, &gap)?;
+    Ok(remedy.map_or(finding.clone(), |remedy| finding.with_remedy(remedy)))
 }
 
 /// The number of gaps within segments up to which each is shown.
@@ -76,7 +93,7 @@ const LIST_OFFSETS: Remedy = Remedy::manual(
     "cordwood cat --columns offset shows which offsets the records have; nothing is lost if they have these",
 );
 
-/// Gaps within segments: a warning, unless a truncation explains it.
+/// Gaps within segments.
 fn within(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
     let count: u64 = summaries.iter().map(|summary| summary.gap_count).sum();
     let mut findings = Vec::new();

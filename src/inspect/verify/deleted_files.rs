@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::finding::Finding;
+use super::rule::Remedy;
 use crate::error::Result;
 use crate::fs::SegmentFile;
 use crate::fs::names::{FileKind, Stage};
@@ -57,6 +59,53 @@ pub(super) fn can_be_renamed(log: &Log) -> Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// A finding about missing offsets, with the `.deleted` files that have whole batches with some of them.
+pub(super) fn beside(mut finding: Finding, log: &Log, missing: &Range<i64>) -> Result<Finding> {
+    for (file, offsets) in with_offsets(log, missing)? {
+        let advice = advice(log, &file, Some(&offsets))?;
+        let offsets = offsets_in_words(offsets.start, Some(offsets.end));
+        finding = finding.because(format!("{} has {offsets}: {advice}", file.name));
+    }
+    Ok(finding)
+}
+
+/// To rename the `.deleted` files that have missing offsets, if all of them can be segments again.
+pub(super) fn rename_into(log: &Log, missing: &Range<i64>) -> Result<Option<Remedy>> {
+    let mut next = missing.start;
+    let mut names = Vec::new();
+    for (file, offsets) in with_offsets(log, missing)? {
+        if advice(log, &file, Some(&offsets))? != RENAME {
+            return Ok(None);
+        }
+        if offsets.contains(&next) {
+            next = offsets.end;
+        }
+        names.push(file.name);
+    }
+    let Some((first, others)) = names.split_first() else { return Ok(None) };
+    let names = others.iter().fold(first.clone(), |names, name| format!("{names}, {name}"));
+    let rest = if next < missing.end { ", and restore the other offsets from another replica" } else { "" };
+    Ok(Some(Remedy::Manual(
+        format!(
+            "remove the suffix .deleted from the names of {names} and the indexes of the same name{rest}"
+        )
+        .into(),
+    )))
+}
+
+/// The `.deleted` files that have some of these offsets, by their base offsets, with their offsets.
+fn with_offsets(log: &Log, wanted: &Range<i64>) -> Result<Vec<(SegmentFile, Range<i64>)>> {
+    let mut found = Vec::new();
+    for file in log.deleted_files()?.into_iter().filter(|file| file.parsed.kind == FileKind::Log) {
+        let Some(offsets) = log.offsets_of_file(&file, true)? else { continue };
+        if offsets.start.max(wanted.start) < offsets.end.min(wanted.end) {
+            found.push((file, offsets));
+        }
+    }
+    found.sort_by_key(|(_, offsets)| offsets.start);
+    Ok(found)
 }
 
 /// How the records of a `.deleted` file can be read. `offsets`: `None` if they are not known.

@@ -130,7 +130,7 @@ impl PartitionCheck {
             findings.extend(checkpoints.of_partition(&log, &directory)?);
         }
         let Some(summaries) = summaries else { return Ok(findings) };
-        findings.extend(continuity::check(&log, summaries));
+        findings.extend(continuity::check(&log, summaries)?);
         findings.extend(empty_indexes(&log, summaries));
         findings.extend(epochs::across_segments(&log, summaries));
         let (found, without_epoch) = epochs::checkpoint(&log, &directory, summaries)?;

@@ -77,9 +77,9 @@ macro_rules! rules {
                 match self { $(Self::$name => $code,)+ }
             }
 
-            /// The usual severity of a finding of this rule. That of an offset gap depends on the evidence
-            /// for compaction, and that of a snapshot above the end, or of a replacement of segments, on what
-            /// it says; that of a batch above the limit on whether the rest of its segment was checked.
+            /// The usual severity of a finding of this rule. That of an offset gap depends on what may
+            /// explain it, and that of a snapshot above the end, or of a replacement of segments, on what it
+            /// says; that of a batch above the limit on whether the rest of its segment was checked.
             pub fn severity(self) -> Severity {
                 match self { $(Self::$name => Severity::$severity,)+ }
             }
@@ -162,7 +162,9 @@ rules! {
     FutureTimestamps = "future_timestamps", Info,
         Remedy::manual("retention by time keeps the segment until then; limit message.timestamp.after.max.ms"),
         "loads it; retention by time does not delete the segment before that time";
-    /// Offsets in no batch, between two batches or segments.
+    /// Offsets in no batch. Between two segments it is an error unless something explains the gap: a segment may
+    /// be lost. Between two batches of a segment it is a warning, because hardly anything but compaction takes
+    /// whole batches out of a file, and a note if a truncation explains the gap.
     OffsetGap = "offset_gap", Error, Remedy::manual("restore the missing segment or batches from another replica"),
         "loads it; readers continue after the gap without an error";
     /// Batches of a producer that contradict its open transaction.

@@ -5,7 +5,7 @@ use super::finding::Finding;
 use super::rule::{Remedy, Rule, Severity};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
-use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind};
+use crate::fs::names::CLUSTER_METADATA_DIRECTORY;
 use crate::log::Log;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE, DurableOffsetFile};
 use crate::state::clean_marker::{CLEAN, CleanMarker};
@@ -13,7 +13,6 @@ use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
 use crate::state::producer_ids::{PRODUCERS, ProducerIds};
 use crate::state::truncation_count::{self, TRUNCATIONS};
-use crate::types::offsets_in_words;
 use crate::writer::{
     KEPT_PRODUCERS, kept_producers, refuse_missing_start, refuse_remote_start, unfinished_deletion,
 };
@@ -119,7 +118,11 @@ impl WriterFiles {
                 if self.checkpoint.is_none() && data_directory.is_none() {
                     self.findings = may_be_remote(std::mem::take(&mut self.findings));
                 }
-                let last = self.findings.pop().map(|finding| beside_deleted(finding, log)).transpose()?;
+                let last = self
+                    .findings
+                    .pop()
+                    .map(|finding| deleted_files::beside(finding, log, &(0..i64::MAX)))
+                    .transpose()?;
                 self.findings.extend(last);
             } else if let Some(start) = unfinished_deletion(log, data_directory.as_ref())? {
                 let remedy = match self.checkpoint {
@@ -128,7 +131,7 @@ impl WriterFiles {
                     None => TAKE_BACK,
                 };
                 let finding = in_deletion(log, start).with_remedy(remedy);
-                self.findings.push(beside_deleted(finding, log)?);
+                self.findings.push(deleted_files::beside(finding, log, &(0..i64::MAX))?);
             }
         }
         if let Err(error) = refuse_remote_start(directory, &segments, data_directory.as_ref()) {
@@ -194,18 +197,6 @@ fn in_deletion(log: &Log, start: i64) -> Finding {
     let finding = Finding::new(Rule::LostStart, log.path(), path, expected, found);
     let finding = finding.offsets(start, Some(first)).with_severity(Severity::Warning);
     finding.because("a broker that stops while it deletes segments leaves this")
-}
-
-/// A finding about a missing start, with the `.deleted` files that have whole batches.
-fn beside_deleted(mut finding: Finding, log: &Log) -> Result<Finding> {
-    for file in log.deleted_files()?.iter().filter(|file| file.parsed.kind == FileKind::Log) {
-        if let Some(offsets) = log.offsets_of_file(file, true)?.filter(|offsets| !offsets.is_empty()) {
-            let advice = deleted_files::advice(log, file, Some(&offsets))?;
-            let offsets = offsets_in_words(offsets.start, Some(offsets.end));
-            finding = finding.because(format!("{} has {offsets}: {advice}", file.name));
-        }
-    }
-    Ok(finding)
 }
 
 const TAKE_BACK: Remedy = Remedy::manual(

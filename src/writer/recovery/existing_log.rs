@@ -1,5 +1,6 @@
 //! The plan for an existing log: which segments are read, what is cut, which indexes are rebuilt.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::quarantine::Quarantined;
@@ -7,10 +8,12 @@ use super::recovery_plan::{RebuildReason, RecoveryCut, RecoveryPlan};
 use super::scan_segment::{self, Scanned};
 use super::torn_write::{self, Cut, CutRange};
 use super::{clean_shutdown, preconditions};
+use crate::config::INDEX_INTERVAL;
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, SegmentFile};
-use crate::log::{Log, Replacement};
+use crate::index::due_entries::EntryRule;
+use crate::log::{IntervalSource, Log, Replacement, shown_interval};
 use crate::segment::{Segment, SegmentState};
 use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
 use crate::state::clean_marker::{CleanMarker, durable_offset};
@@ -89,6 +92,8 @@ pub(super) struct Existing<'a> {
     pub(super) segments: Vec<Arc<Segment>>,
     pub(super) replacement: Replacement,
     pub(super) replaced: Vec<SegmentFile>,
+    /// See [`Existing::interval`].
+    interval: OnceCell<(u64, IntervalSource)>,
 }
 
 /// The remaining segments, and what is cut.
@@ -112,7 +117,19 @@ pub(super) fn plan(
     let replacement = log.replacement()?;
     replacement.ensure_consistent(directory)?;
     let replaced = replaced(directory, &replacement)?;
-    Existing { directory, options, checkpoint, data_directory, log, segments, replacement, replaced }.plan()
+    let interval = OnceCell::new();
+    Existing {
+        directory,
+        options,
+        checkpoint,
+        data_directory,
+        log,
+        segments,
+        replacement,
+        replaced,
+        interval,
+    }
+    .plan()
 }
 
 impl Existing<'_> {
@@ -135,6 +152,7 @@ impl Existing<'_> {
         if let Some(base_offset) = self.replacement.partly_replaced {
             cuts.insert(0, self.cut_of_replaced(base_offset, &mut partly_replaced)?);
         }
+        let (index_interval_bytes, interval_source) = self.interval()?;
         let report = RecoveryPlan {
             path: self.directory.path().to_owned(),
             closed_cleanly,
@@ -142,6 +160,8 @@ impl Existing<'_> {
             log_start_offset,
             log_end_offset,
             segments: bases,
+            index_interval_bytes,
+            interval_source,
             cuts,
             rebuilt_indexes: self.rebuilt_indexes(&segments),
             file_changes: self.file_changes(),
@@ -174,7 +194,13 @@ impl Existing<'_> {
         let Self { directory, segments, checkpoint, data_directory, log, .. } = self;
         preconditions::refuse_missing_start(log, *checkpoint, *data_directory)?;
         preconditions::refuse_remote_start(directory, segments, *data_directory)?;
+        let interval = marker.as_ref().and_then(CleanMarker::index_interval_bytes);
         let closed_cleanly = self.is_closed_cleanly(marker)?;
+        if closed_cleanly && !self.options.config.states(INDEX_INTERVAL) {
+            let default = self.options.config.index_interval_bytes.into();
+            let known = interval.map(|interval| (interval, IntervalSource::Inferred));
+            self.interval.get_or_init(|| known.unwrap_or((default, IntervalSource::Default)));
+        }
         let from = self.first_unclean(closed_cleanly, recovery_point);
         let (before, unclean) = self.segments.split_at_checked(from).unwrap_or_default();
         // without the clean marker: what follows its end offset was written by a broker, and is not always a
@@ -245,8 +271,24 @@ impl Existing<'_> {
     }
 
     fn scan(&self, segment: &Segment, leader_epoch: i32, synced: Option<i64>) -> Result<Scanned> {
-        let rule = Partition::entry_rule(&self.options.config);
+        let (interval_bytes, _) = self.interval()?;
+        let rule = EntryRule { interval_bytes, ..Partition::entry_rule(&self.options.config) };
         scan_segment::scan(segment, leader_epoch, synced, rule, self.options.interrupt)
+    }
+
+    /// The interval of index entries, and where it is from: the settings, the writer that closed the log, or
+    /// the existing indexes. These are read when the interval is first asked for.
+    fn interval(&self) -> Result<(u64, IntervalSource)> {
+        if let Some(known) = self.interval.get() {
+            return Ok(*known);
+        }
+        let config = &self.options.config;
+        let found = if config.states(INDEX_INTERVAL) {
+            (config.index_interval_bytes.into(), IntervalSource::Given)
+        } else {
+            shown_interval(self.log)?
+        };
+        Ok(*self.interval.get_or_init(|| found))
     }
 
     fn scan_unclean(

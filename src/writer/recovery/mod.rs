@@ -78,10 +78,14 @@ pub(super) fn open(directory: &Directory, options: &WriterOptions) -> Result<(Pa
 }
 
 fn apply(directory: &Directory, plan: Plan, options: &WriterOptions) -> Result<Partition> {
+    let mut options = options.clone();
+    // new entries have the interval of the existing ones
+    let interval = u32::try_from(plan.report.index_interval_bytes).ok();
+    options.config.index_interval_bytes = interval.unwrap_or(options.config.index_interval_bytes);
     if let Work::Create { .. } = plan.work {
-        undo::on_failure(directory, || apply::apply(directory.clone(), plan, options))
+        undo::on_failure(directory, || apply::apply(directory.clone(), plan, &options))
     } else {
-        apply::apply(directory.clone(), plan, options)
+        apply::apply(directory.clone(), plan, &options)
     }
 }
 

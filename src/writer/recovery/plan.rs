@@ -3,10 +3,11 @@
 use super::existing_log::{self, Recovery};
 use super::recovery_plan::{FileChange, FileChangeReason, RecoveryPlan};
 use super::{deleted_files, preconditions};
+use crate::config::{INDEX_INTERVAL, LogConfig};
 use crate::error::{Error, NotFound, Result};
 use crate::fs::names::{SegmentFileName, Stage, segment_files_of};
 use crate::fs::{Directory, STAGED};
-use crate::log::{Log, LogOptions};
+use crate::log::{IntervalSource, Log, LogOptions};
 use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::{DataDirectory, start_without_segments};
 use crate::state::leader_epochs::LeaderEpochs;
@@ -78,7 +79,7 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Pla
             (report, Work::Recover(Box::new(recovery)))
         }
         Ok(_) | Err(Error::LogNotFound { found: NotFound::NoSegment, .. }) => {
-            plan_new_log(directory, checkpoint, data_directory.as_ref())?
+            plan_new_log(directory, &options.config, checkpoint, data_directory.as_ref())?
         }
         Err(error) => return Err(error),
     };
@@ -110,6 +111,7 @@ fn missing_topic_id(directory: &Directory, options: &WriterOptions) -> Result<Op
 /// The plan for a directory without a log, or with a log whose records were all being removed.
 fn plan_new_log(
     directory: &Directory,
+    config: &LogConfig,
     checkpoint: Option<Checkpoint>,
     data_directory: Option<&DataDirectory>,
 ) -> Result<(RecoveryPlan, Work)> {
@@ -128,6 +130,7 @@ fn plan_new_log(
         bases.iter().copied().chain([log_start_offset]).flat_map(segment_files_of).collect();
     let names = names_of(directory, |name| removed_files.iter().any(|removed| removed == name))?;
     let reason = if starting_at.is_some() { FileChangeReason::Emptied } else { FileChangeReason::Orphaned };
+    let is_stated = config.states(INDEX_INTERVAL);
     let report = RecoveryPlan {
         path: directory.path().to_owned(),
         closed_cleanly: false,
@@ -135,6 +138,8 @@ fn plan_new_log(
         log_start_offset,
         log_end_offset: log_start_offset,
         segments: vec![log_start_offset],
+        index_interval_bytes: config.index_interval_bytes.into(),
+        interval_source: if is_stated { IntervalSource::Given } else { IntervalSource::Default },
         cuts: Vec::new(),
         rebuilt_indexes: Vec::new(),
         file_changes: names.iter().map(|name| removed(directory, name, reason)).collect(),

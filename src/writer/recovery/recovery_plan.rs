@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::log::IntervalSource;
+
 /// What recovery changes in a partition directory.
 ///
 /// [`LogWriter::plan_recovery`](super::super::LogWriter::plan_recovery) returns it before anything is
@@ -32,6 +34,15 @@ pub struct RecoveryPlan {
     pub log_end_offset: i64,
     /// The base offsets of the segments after recovery, ascending.
     pub segments: Vec<i64>,
+    /// The `index.interval.bytes` with which indexes are rebuilt and continued.
+    pub index_interval_bytes: u64,
+    /// Where the interval is from. It is that of [`LogConfig`] where that states it; otherwise the one of the
+    /// writer that closed the log, or the one that the existing offset indexes show, so that a log of another
+    /// writer or of a broker stays as it is. To show an interval, the headers of up to 256 MiB of segments
+    /// are read, and nothing of a log that was closed cleanly.
+    ///
+    /// [`LogConfig`]: crate::config::LogConfig
+    pub interval_source: IntervalSource,
     /// The byte ranges that are cut from `.log` files.
     pub cuts: Vec<RecoveryCut>,
     /// The index files that are rebuilt.
@@ -111,8 +122,8 @@ pub enum RebuildReason {
     Missing,
     /// The file starts with the correct entries and is longer: it was not trimmed.
     Untrimmed,
-    /// The entries differ from those that recovery writes: they are damaged, or the log was written with
-    /// another `index.interval.bytes`.
+    /// The entries differ from those that recovery writes: they are damaged, or were written with another
+    /// `index.interval.bytes`.
     Differs,
 }
 

@@ -60,6 +60,18 @@ def test_apply_retention_names_the_settings_that_decide(command: Command, tmp_pa
         assert source.startswith(f"settings: --set; {unstated}: Kafka's defaults, not this topic's settings")
 
 
+def test_compact_says_that_nobody_stated_that_the_topic_is_compacted(command: Command, tmp_path: Path) -> None:
+    path = Path(shutil.copytree(corpus.partition("12-compacted").path, tmp_path / "profiles-0"))
+    unstated = "cleanup.policy=compact by this command, although nobody stated that the topic is compacted"
+    code, out, _ = command("compact", path)
+    assert code == 0
+    assert "settings: Kafka's defaults, not this topic's settings" in out
+    assert unstated in out
+    assert unstated in json.loads(command("compact", path, "--json")[1])["source"]
+    code, out, _ = command("compact", path, "--set", "cleanup.policy=compact")
+    assert (code, unstated in out) == (0, False)
+
+
 @pytest.mark.parametrize("case", ["12-compacted", "12-compacted-codecs", "12-compacted-empty", "11-transactions"])
 def test_a_missing_offset_is_reported_with_the_next_record(command: Command, case: str) -> None:
     part = corpus.partition(case)

@@ -145,6 +145,22 @@ def test_the_list_of_segments_says_which_offsets_are_missing_between_them(comman
     ]
 
 
+def test_the_list_of_partitions_notes_the_offsets_that_no_segment_has(command: Command, tmp_path: Path) -> None:
+    for name in ("orders-0", "orders-1"):
+        shutil.copytree(corpus.GOLDEN / "01-plain" / "orders-0", tmp_path / name)
+    bases = sorted(int(file.stem) for file in (tmp_path / "orders-0").glob("*.log"))
+    for file in (tmp_path / "orders-0").glob(f"{bases[1]:020d}.*"):
+        file.unlink()
+    code, out, error = command("ls", tmp_path)
+    assert (code, error) == (0, "")
+    missing = f"no segment contains offsets {bases[1]} to {bases[2] - 1}"
+    assert ["orders-0" in line for line in out.splitlines() if missing in line] == [True]
+    found = {
+        entry["name"]: entry["missing"] for entry in json.loads(command("ls", tmp_path, "--json")[1])["partitions"]
+    }
+    assert found == {"orders-0": [{"start_offset": bases[1], "end_offset": bases[2]}], "orders-1": []}
+
+
 def test_offsets_that_compaction_removed_are_not_missing(command: Command) -> None:
     path = corpus.GOLDEN / "12-compacted" / "profiles-0"
     assert cw.Log(path).offset_gaps() != []

@@ -73,3 +73,31 @@ def test_a_missing_segment_is_named_where_nothing_can_be_repaired(tmp_path: Path
     code, out, _ = outputs("repair", path)
     assert (code, "nothing to repair" in out) == (0, True)
     assert f"no segment contains offsets {bases[1]} to {bases[2] - 1}" in out
+
+
+def test_the_plan_says_that_the_brokers_marker_of_a_clean_shutdown_goes(tmp_path: Path) -> None:
+    data = Path(
+        shutil.copytree(corpus.GOLDEN / "16-data-dir", tmp_path / "data", ignore=lambda *_: ["expected", "cities-0"])
+    )
+    path = Path(shutil.copytree(DAMAGED, data / "tickets-0"))
+    marker = data / ".kafka_cleanshutdown"
+    marker.unlink()
+    arguments = ("repair", path, "--policy", "salvage")
+    assert str(marker) not in outputs(*arguments)[1]
+    assert not cw.repair(path, policy="salvage").has_clean_shutdown
+    marker.write_text('{"version":0,"brokerEpoch":1}')
+    assert (
+        f"{marker} would be removed first: at its next start the broker recovers all partitions"
+        in (outputs(*arguments)[1])
+    )
+    assert json.loads(outputs(*arguments, "--json")[1])["has_clean_shutdown"] is True
+    assert marker.exists()
+    assert f"{marker} was removed" in outputs(*arguments, "--apply")[1]
+    assert not marker.exists()
+
+
+def test_the_policies_are_written_as_in_python() -> None:
+    assert outputs("repair", DAMAGED, "--policy", "torn_tail")[0] == 1
+    code, _, error = outputs("repair", DAMAGED, "--policy", "torn-tail")
+    assert code == 2
+    assert all(f"'{policy}'" in error for policy in ("torn_tail", "kafka", "salvage"))

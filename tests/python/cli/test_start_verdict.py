@@ -461,3 +461,25 @@ def test_what_is_wrong_with_meta_properties_is_shown_as_in_the_file(command: Com
         for name in ("cities-0", "cities-1"):
             shutil.copytree(data / name, folder / name)
     assert command("verify", *folders, "--as-kafka", "-q")[2].count("--clean or --unclean") == 1
+
+
+def test_the_verdict_names_the_partitions_that_lose_records(command: Command, data: Path) -> None:
+    log = max((data / "cities-1").glob("*.log"))
+    content = bytearray(log.read_bytes())
+    content[100] ^= 1
+    log.write_bytes(content)
+    lost = cw.plan_kafka_load(data / "cities-1", clean=False).lost_offsets
+    assert lost
+    code, shown, _ = command("verify", data, "--as-kafka", "--unclean", "-q")
+    assert code == 1
+    assert "1 with records lost or hidden" in shown
+    assert f"{data / 'cities-1'}: {lost[0]}" in shown.splitlines()
+    (summary,) = verdicts_of(command("verify", data, "--as-kafka", "--unclean", "-q", "--json")[1])
+    assert summary["losses"] == [{"file": str(data / "cities-1"), "reason": str(lost[0])}]
+    # also of partitions that are given by themselves
+    shown = command("verify", data / "cities-1", data / "cities-0", "--as-kafka", "--unclean", "-q")[1]
+    assert f"{data / 'cities-1'}: {lost[0]}" in shown.splitlines()
+
+
+def verdicts_of(shown: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in shown.splitlines()]

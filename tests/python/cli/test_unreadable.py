@@ -79,7 +79,7 @@ def test_a_directory_that_may_not_be_opened_does_not_hide_the_others(
     assert "ermission denied" in rows["cities-0"]["error"]
     # its files are not known, so they are not none
     assert rows["cities-0"].keys() == {*whole["cities-0"], "error"} - {
-        *("size", "log_start_offset", "log_end_offset", "segments", "warnings"),
+        *("size", "log_start_offset", "log_end_offset", "segments", "missing", "warnings"),
     }
     assert [rows["cities-0"][name] for name in ("files", "file_bytes", "disk_bytes", "modified")] == [None] * 4
     assert " partitions, at least " in text[1]

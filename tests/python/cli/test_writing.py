@@ -50,15 +50,18 @@ def test_an_append_says_once_what_its_opening_changed(tmp_path: Path) -> None:
     path = Path(shutil.copytree(corpus.GOLDEN / "01-plain" / "orders-0", tmp_path / "orders-0"))
     torn = max(path.glob("*.log"))
     torn.write_bytes(torn.read_bytes()[:-10])
-    plan = cw.LogWriter.plan_recovery(path)
+    # not that of the indexes
+    interval = ("--set", "index.interval.bytes=4096")
+    plan = cw.LogWriter.plan_recovery(path, config=cw.LogConfig(index_interval_bytes=4096))
     changed = len(plan.cuts) + len(plan.rebuilt_indexes)
     assert (len(plan.cuts), changed) == (1, 9)
-    code, _, error = outputs("append", path, given=b"one\n")
+    code, _, error = outputs("append", path, *interval, given=b"one\n")
     assert code == 0
     warnings = [line for line in error.splitlines() if line.startswith("warning: ")]
     assert sum(line.startswith(f"warning: {torn}: cut 3683 bytes") for line in warnings) == 1
     assert [line.split(": ")[1] for line in error.splitlines() if line not in warnings] == [
-        "opening the log changed 00000000000000000000.index and 7 other files"
+        "opening the log changed 00000000000000000000.index and 7 other files",
+        "the indexes were rebuilt with index.interval.bytes 4096, as given",
     ]
     assert outputs("append", path, given=b"two\n")[2] == ""
 

@@ -159,6 +159,14 @@ CASES = [
     in_corpus("offset_gap", "segment-removed", says=LOST_OFFSETS, do=restore),
     Case(
         "offset_gap",
+        SMALL,
+        mark_deleted(96),
+        says=f"remove the suffix .deleted from the names of {name(96)}.deleted and the indexes of the same name",
+        do=take_back,
+        more="deleted",
+    ),
+    Case(
+        "offset_gap",
         generated(batch(0, [Rec(b"%d" % n) for n in range(5)], last_offset_delta=0), rows(5, 1)),
         nothing,
         says="cordwood cat --columns offset shows which offsets the records have",
@@ -408,7 +416,7 @@ CASES = [
     Case(
         "lost_start",
         SMALL,
-        mark_deleted,
+        mark_deleted(0),
         says="otherwise remove the suffix .deleted from the names of their files",
         do=take_back,
         more="deleted",
@@ -416,7 +424,7 @@ CASES = [
     Case(
         "lost_start",
         SMALL,
-        both(mark_deleted, lambda place: cw.LogWriter(place.path).close()),
+        both(mark_deleted(0), lambda place: cw.LogWriter(place.path).close()),
         says="then .cordwood.checkpoint, .cordwood.clean and the partition's line in log-start-offset-checkpoint",
         do=both(take_back, remove("PARTITION/.cordwood.checkpoint"), remove("PARTITION/.cordwood.clean")),
         more="deleted, and opened by a writer",

@@ -179,10 +179,14 @@ def unfinished(place: Place) -> None:
         cw.copy(place.path, place.data / "copied-0", progress=stop)
 
 
-def mark_deleted(place: Place) -> None:
-    """Rename the files of the first segment, as a broker does before it deletes them."""
-    for file in place.path.glob(f"{0:020d}.*"):
-        file.rename(f"{file}.deleted")
+def mark_deleted(base_offset: int) -> Step:
+    """Rename the files of a segment, as a broker does before it deletes them."""
+
+    def step(place: Place) -> None:
+        for file in place.path.glob(f"{base_offset:020d}.*"):
+            file.rename(f"{file}.deleted")
+
+    return step
 
 
 def take_back(place: Place) -> None:

@@ -310,3 +310,19 @@ def test_an_error_of_the_system_is_the_subclass_of_os_error_with_its_message(tmp
     with pytest.raises(IsADirectoryError) as raised:
         cw.OffsetIndexWriter(tmp_path / f"{0:020d}.index")
     assert raised.value.strerror == os.strerror(raised.value.errno)
+
+
+def test_the_advice_of_a_call_that_changes_a_log_is_not_to_skip_damage(tmp_path: Path) -> None:
+    path = Path(shutil.copytree(DAMAGED, tmp_path / "tickets-0"))
+    calls: list[Callable[[], object]] = [
+        lambda: cw.LogWriter(path),
+        lambda: cw.LogWriter.plan_recovery(path),
+        lambda: cw.rebuild_indexes(path),
+    ]
+    for call in calls:
+        with pytest.raises(cw.CorruptLogError) as raised:
+            call()
+        assert "on_damage" not in str(raised.value)
+        assert "cordwood verify --explain shows what is damaged" in str(raised.value)
+    with pytest.raises(cw.CorruptLogError, match='on_damage="skip"'):
+        cw.Log(path).scan().to_arrow()

@@ -92,7 +92,7 @@ def test_the_second_one_of_two_equal_batches_is_the_damaged_one_also_after_a_gap
     partition = tmp_path / "t-0"
     partition.mkdir()
     (partition / f"{0:020}.log").write_bytes(b"".join(raw))
-    errors = [f for f in cw.verify(partition).findings if f.severity == "error"]
-    assert [(f.code, f.position) for f in errors] == [("damaged_batch", len(raw[0] + raw[1]))]
+    errors = [(f.code, f.position) for f in cw.verify(partition).findings if f.severity == "error"]
+    assert errors == [("damaged_batch", len(raw[0] + raw[1]))]
     expected = values(0, 4) + values(base, 6)
     assert [record.value for record in cw.Log(partition).records(on_damage="skip")] == expected

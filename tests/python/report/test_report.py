@@ -127,7 +127,9 @@ def test_reading_for_a_report_writes_nothing_to_the_partition(copied: Callable[[
 )
 def test_the_command_writes_the_format_of_the_suffix(command: Command, tmp_path: Path, name: str, start: bytes) -> None:
     target = tmp_path / name
-    assert command("report", partition("11-transactions"), "-o", target) == (0, "", "")
+    path = partition("11-transactions")
+    what = "a page" if name.endswith("html") else "the pictures"
+    assert command("report", path, "-o", target) == (0, f"{path}: wrote {what} to {target}\n", "")
     assert target.read_bytes().startswith(start)
 
 

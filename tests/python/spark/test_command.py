@@ -46,6 +46,9 @@ def test_offsets_are_printed_without_spark(script_environment: dict[str, str]) -
             ("count", str(PLAIN.path), "--option", "subscribe=a", "--option", "Subscribe=b"),
         ),
         (1, "install 17 or newer", ("count", str(PLAIN.path))),
+        *((1, "/no/such", (name, "/no/such/place")) for name in ("segments", "count", "rebuild-indexes")),
+        (2, "/no/such/place: no such directory", ("verify", "/no/such/place")),
+        *((1, "/no/such", (name, "/no/such/place", "/no/such/output")) for name in ("export", "import")),
     ]:
         done = command(*arguments)
         assert done.returncode == code, done.stderr

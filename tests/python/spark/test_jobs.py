@@ -247,7 +247,7 @@ def command(spark: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     def shared(_job: str, _master: str | None) -> Iterator[Any]:
         yield spark
 
-    monkeypatch.setattr(commands, "_session", shared)
+    monkeypatch.setattr(commands, "session", shared)
 
     def run(*arguments: object) -> tuple[int, str, str]:
         code = commands.run([str(argument) for argument in arguments])

@@ -125,6 +125,50 @@ def test_missing_and_unexpected_partitions_of_offsets_are_both_named(options: di
         source(DATA, subscribe="cities", **options).reader(schema=struct("offset")).partitions()
 
 
+def by_cities(zero: object, one: object) -> dict[str, dict[str, object]]:
+    return {"cities": {"0": zero, "1": one}}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {"startingOffsets": by_cities(0, 45), "endingOffsets": by_cities(9, 44)},
+            "endingOffsets: expected 45 or later for cities-1, where startingOffsets begins, found 44",
+        ),
+        (
+            {"startingTimestamp": 1_700_000_000_001, "endingTimestamp": 1_700_000_000_000},
+            "endingTimestamp: expected 1700000000001 or later, where startingTimestamp begins, found 1700000000000",
+        ),
+        (
+            {"startingTimestamp": 1_700_000_000_001, "endingOffsetsByTimestamp": by_cities(1_700_000_000_001, 5)},
+            "endingOffsetsByTimestamp: expected 1700000000001 or later for cities-1, where startingTimestamp begins",
+        ),
+        (
+            {"startingOffsetsByTimestamp": by_cities(7, 6), "endingOffsetsByTimestamp": by_cities(6, 6)},
+            "endingOffsetsByTimestamp: expected 7 or later for cities-0, where startingOffsetsByTimestamp begins",
+        ),
+    ],
+    ids=["offsets", "times", "a time and times", "times of each"],
+)
+@pytest.mark.parametrize("more", [{}, {"failOnDataLoss": False}], ids=["", "clipped"])
+def test_an_end_before_its_start_is_refused(options: dict[str, Any], words: str, more: dict[str, Any]) -> None:
+    with refuses("CORDWOOD_BAD_OPTION", words):
+        source(DATA, subscribe="cities", **options, **more).reader(schema=struct("offset")).partitions()
+
+
+def test_an_end_at_its_start_and_one_of_the_other_kind_are_empty_ranges() -> None:
+    at = by_cities(40, 40)
+    time = 1_700_000_000_000
+    for options in (
+        {"startingOffsets": at, "endingOffsets": at},
+        {"startingOffsets": by_cities(-2, -2), "endingOffsets": by_cities(0, 31)},
+        {"startingTimestamp": time, "endingTimestamp": time},
+        {"startingOffsets": by_cities(45, 45), "endingTimestamp": 0},
+    ):
+        assert got(DATA, subscribe="cities", **options) == []
+
+
 @pytest.mark.parametrize("typed", ["zzzzqqqq", "colour"])
 def test_an_unknown_option_without_a_similar_one_is_refused_with_all_options(typed: str) -> None:
     with refuses("CORDWOOD_BAD_OPTION", typed, "one of path, paths, subscribe, ", "maxTriggerDelay") as raised:

@@ -135,7 +135,7 @@ def test_a_repair_keeps_the_only_copy_of_records_and_names_it(tmp_path: Path, po
     covered = mark(path, bases[0], copy=True)
     (path / ".cordwood.clean").unlink()
     contents = {name: (path / name).read_bytes() for name in kept}
-    done = commands.cordwood("repair", path, "--policy", policy.replace("_", "-"))
+    done = commands.cordwood("repair", path, "--policy", policy)
     assert all(
         f"{path / name}: stays, because its records may be nowhere else" in done.stdout.decode() for name in kept
     )

@@ -1,11 +1,10 @@
 """The commands of `python -m cordwood.spark`."""
 
 import logging
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -21,10 +20,13 @@ from cordwood.cli.terminal import Column as Heading
 from cordwood.cli.terminal import print_json, print_table
 from cordwood.quantities import bytes_in_words, several
 from cordwood.spark import errors, jar, jobs
+from cordwood.spark.jobs.importing import check_sources
 from cordwood.spark.jobs.json_lines import Row, write_jsonl
 from cordwood.spark.jobs.outputs import new_output
 from cordwood.spark.jobs.progress import ExportWatch, tasks_watched
-from cordwood.spark.jobs.session import start
+from cordwood.spark.jobs.reading import checked
+from cordwood.spark.jobs.session import session
+from cordwood.spark.jobs.verifying import partitions_of
 from cordwood.times import FORMS
 
 __all__ = ["run"]
@@ -123,7 +125,8 @@ def segments(  # noqa: PLR0913, PLR0917  (a command's options)
     options = _options(option, since, until)
     if output is not None:
         new_output(output, [path])
-    with _session("segments", master) as spark:
+    checked(path, options).check()
+    with session("segments", master) as spark:
         rows = jobs.segments(spark, path, **options)
         order = [F.asc("topic"), F.asc("partition"), F.asc("segmentBaseOffset")]
         _give(spark, rows, order, limit, json, output)
@@ -155,7 +158,8 @@ def count(  # noqa: PLR0913, PLR0917
     options = _options(option, since, until)
     if output is not None:
         new_output(output, [path])
-    with _session("count", master) as spark:
+    checked(path, options).check()
+    with session("count", master) as spark:
         rows = jobs.count(spark, path, by, **options)
         order = {
             "partition": [F.asc("topic"), F.asc("partition")],
@@ -191,7 +195,8 @@ def rebuild_indexes(  # noqa: PLR0913, PLR0917
     config = assigned(assignments) or None
     if output is not None:
         new_output(output, [path])
-    with _session("rebuild-indexes", master) as spark:
+    checked(path, options).check()
+    with session("rebuild-indexes", master) as spark:
         rows = jobs.rebuild_indexes(spark, path, config=config, dry_run=not yes, **options)
         if output is None:
             # `reason` is null for an error
@@ -237,7 +242,10 @@ def export(  # noqa: PLR0913, PLR0917
     python -m cordwood.spark export /mnt/broken /lake/rest --option mode=DROPMALFORMED
     """  # noqa: D301
     options = _options(option, since, until)
-    with _session("export", master) as spark, ExportWatch(spark) as watch:
+    # a finished export does not need them
+    if not Path(output).exists():
+        checked(path, options).check()
+    with session("export", master) as spark, ExportWatch(spark) as watch:
         try:
             done = jobs.export(
                 spark, path, output, compression=compression, step_bytes=step_bytes, progress=watch, **options
@@ -299,7 +307,8 @@ def import_(  # noqa: PLR0913, PLR0917
     columns = _pairs("--column", column, "value=to_json(struct(*))")
     if topic is not None:
         options["topic"] = topic
-    with _session("import", master) as spark, ExportWatch(spark) as watch:
+    check_sources(source)
+    with session("import", master) as spark, ExportWatch(spark) as watch:
         try:
             done = jobs.import_parquet(
                 spark, source, path, columns=columns, step_bytes=step_bytes, dry_run=not yes, progress=watch, **options
@@ -338,7 +347,8 @@ def verify(  # noqa: PLR0913, PLR0917
     """  # noqa: D301
     if output is not None:
         new_output(output, [path])
-    with _session("verify", master) as spark:
+    partitions_of(path)
+    with session("verify", master) as spark:
         rows = jobs.verify(spark, path, deep=deep)
         order = [F.asc("file"), F.asc("position"), F.asc("code")]
         _give(spark, rows, order, limit, json, output)
@@ -430,18 +440,6 @@ def _pairs(flag: str, given: list[str] | None, example: str) -> dict[str, str]:
             raise UsageError(f"{flag} {name}: expected at most once, found it again")
         pairs[name] = value
     return pairs
-
-
-@contextmanager
-def _session(job: str, master: str | None) -> Iterator[SparkSession]:
-    spark = start(f"cordwood {job}", master)
-    # Spark's own handler cancels jobs from within the waiting call; `stop` cancels them too, outside that
-    # call
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield spark
-    finally:
-        spark.stop()
 
 
 def _give(  # noqa: PLR0913, PLR0917

@@ -27,7 +27,7 @@ from cordwood.spark.write.journal import Journal
 from cordwood.spark.write.options import MAX_PARTITIONS, SinkOptions
 from cordwood.spark.write.rows import COLUMNS, check_columns
 
-__all__ = ["Import", "import_parquet"]
+__all__ = ["Import", "check_sources", "import_parquet"]
 
 _STEP_BYTES_A_CORE = 256 << 20
 _AT_ONCE = 8
@@ -112,8 +112,7 @@ def import_parquet(  # noqa: PLR0913  (options, by name)
     *Errors*: `ImportRowsError` if files or arguments are others than when the import began, and for files that are not
     Parquet; what a write raises.
     """
-    paths = [source] if isinstance(source, str | os.PathLike) else list(source)
-    roots = [os.path.abspath(_local_path(os.fspath(one))) for one in paths]  # noqa: PTH100  (links are not resolved)
+    roots = check_sources(source)
     inputs = _inputs(roots)
     given = {**texts(options), "path": os.fspath(path)}
     frame = _frame(spark, roots, inputs, columns)
@@ -171,12 +170,20 @@ def _create_topics(frame: DataFrame, options: SinkOptions) -> None:
                 LogWriter(options.directory(name, number), config=configs.of(name)).close()
 
 
+def check_sources(source: Paths) -> list[str]:
+    """Return the absolute paths of the files and directories. *Errors*: `ImportRowsError` if one does not exist."""
+    paths = [source] if isinstance(source, str | os.PathLike) else list(source)
+    roots = [os.path.abspath(_local_path(os.fspath(one))) for one in paths]  # noqa: PTH100  (links are not resolved)
+    for root in roots:
+        if not Path(root).exists():
+            raise ImportRowsError(f"{root}: there is no such file or directory", code="import_missing", file=root)
+    return roots
+
+
 def _inputs(roots: Iterable[str]) -> list[_Input]:
     """List the files, sorted by name, with their sizes and numbers of rows."""
     found: list[Path] = []
     for root in map(Path, roots):
-        if not root.exists():
-            raise ImportRowsError(f"{root}: there is no such file or directory", code="import_missing", file=str(root))
         if root.is_dir():
             for folder, folders, names in os.walk(root):
                 folders[:] = [name for name in folders if not name.startswith(("_", "."))]

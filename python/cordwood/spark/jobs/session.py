@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from typing import BinaryIO
 
 from pyspark.sql import SparkSession
 
-__all__ = ["start"]
+__all__ = ["session", "start"]
 
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 
@@ -48,6 +49,19 @@ def start(name: str, master: str | None = None, settings: Mapping[str, str] | No
             spark = builder.config("spark.ui.enabled", "false").config("spark.log.level", "FATAL").getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     return spark
+
+
+@contextmanager
+def session(job: str, master: str | None) -> Iterator[SparkSession]:
+    """Run a command in a session, which is stopped after it."""
+    spark = start(f"cordwood {job}", master)
+    # Spark's own handler cancels jobs from within the waiting call; `stop` cancels them too, outside that
+    # call
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield spark
+    finally:
+        spark.stop()
 
 
 @contextmanager

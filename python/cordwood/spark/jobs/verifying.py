@@ -13,7 +13,7 @@ import cordwood as cw
 from cordwood import Finding
 from cordwood.spark.jobs.reading import Paths, parallelism
 
-__all__ = ["verify"]
+__all__ = ["partitions_of", "verify"]
 
 _PATHS = StructType([StructField("path", StringType(), nullable=False)])
 _FINDINGS = StructType(
@@ -47,8 +47,7 @@ def verify(spark: SparkSession, path: Paths, *, deep: bool = False) -> DataFrame
 
     *Errors*: `ConfigError` and `LogNotFoundError` for a path that has no partition.
     """
-    paths = [path] if isinstance(path, str | os.PathLike) else path
-    partitions = [directory for one in paths for directory in _partitions(Path(one).absolute())]
+    partitions = partitions_of(path)
     rows = spark.createDataFrame([(directory,) for directory in dict.fromkeys(partitions)], _PATHS)
     tasks = min(len(partitions), 4 * parallelism(spark))
 
@@ -59,6 +58,12 @@ def verify(spark: SparkSession, path: Paths, *, deep: bool = False) -> DataFrame
 
     # partitions of one data directory find the same about its files
     return rows.repartition(max(tasks, 1), "path").mapInArrow(found, _FINDINGS).distinct()
+
+
+def partitions_of(path: Paths) -> list[str]:
+    """List the partitions to verify."""
+    paths = [path] if isinstance(path, str | os.PathLike) else path
+    return [directory for one in paths for directory in _partitions(Path(one).absolute())]
 
 
 def _partitions(path: Path) -> list[str]:

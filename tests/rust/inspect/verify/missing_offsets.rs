@@ -78,15 +78,18 @@ fn many_batches_that_were_taken_out_of_a_segment_are_one_finding() {
 }
 
 #[test]
-fn a_few_batches_that_were_taken_out_are_a_warning_each() {
+fn batches_that_were_taken_out_are_a_warning_within_a_segment_and_an_error_at_its_end() {
     let parent = folder();
     let dir = plain(parent.path());
-    keep(&dir, 400, |number, _| number != 5 && number != 9);
+    keep(&dir, 400, |number, count| number != 5 && number != 9 && number != count - 1);
     let found = findings(&dir);
-    assert_eq!(found.len(), 2, "{found:?}");
+    assert_eq!(found.len(), 3, "{found:?}");
     for finding in &found {
-        assert_eq!((finding.rule, finding.severity), (Rule::OffsetGap, Severity::Warning), "{finding}");
+        // one between two segments has no position
+        let severity = if finding.position.is_some() { Severity::Warning } else { Severity::Error };
+        assert_eq!((finding.rule, finding.severity), (Rule::OffsetGap, severity), "{finding}");
     }
+    assert_eq!(found.iter().filter(|finding| finding.position.is_none()).count(), 1, "{found:?}");
 }
 
 #[test]

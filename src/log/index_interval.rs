@@ -10,25 +10,62 @@
 //!
 //! The ranges of several indexes are intersected. An index that was not filled by one interval has an empty
 //! range, or one that does not overlap with the others: an entry is wrong, the file was cut, or another
-//! setting applied. It is left out.
+//! setting applied. It is left out. Entries of batches after the valid end of a segment do not count: a crash
+//! may have lost the batches.
 
 use std::ops::Range;
 
+use super::Log;
 use crate::config::LogConfig;
 use crate::error::Result;
-use crate::log::Log;
 use crate::record::LOG_OVERHEAD;
 use crate::segment::{SCAN_READ, Segment, Step};
 
 /// The size of the segments whose headers are read, from the last one backwards, bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
+/// Where the `index.interval.bytes` of indexes that are built is from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
+#[non_exhaustive]
+pub enum IntervalSource {
+    /// From the settings that were given.
+    Given,
+    /// From the topic's settings in the metadata of the data directory.
+    Topic,
+    /// The existing offset indexes show it.
+    Inferred,
+    /// Kafka's default, because no existing offset index shows the interval.
+    Default,
+}
+
+impl IntervalSource {
+    /// A stable name for programs: `given`, `topic`, `inferred`, `default`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Topic => "topic",
+            Self::Inferred => "inferred",
+            Self::Default => "default",
+        }
+    }
+}
+
+/// The interval of index entries that the existing offset indexes of a log show, or Kafka's default.
+///
+/// # Errors
+/// As [`Log::open`].
+pub(crate) fn shown_interval(log: &Log) -> Result<(u64, IntervalSource)> {
+    let inferred = infer(log)?.map(|interval| (interval, IntervalSource::Inferred));
+    Ok(inferred.unwrap_or((LogConfig::default().index_interval_bytes.into(), IntervalSource::Default)))
+}
+
 /// The interval; `None` if no index with two or more entries shows it. Of several possible values it is
 /// Kafka's default, or the one that is divisible by the largest power of two, because settings are mostly
 /// round.
 ///
 /// Newer segments are read first, because the setting may have changed.
-pub(super) fn infer(log: &Log) -> Result<Option<u64>> {
+fn infer(log: &Log) -> Result<Option<u64>> {
     let mut segments: Vec<_> = log.segments().iter().cloned().collect();
     segments.reverse();
     let (mut several, mut single, mut bytes) = (Vec::new(), Vec::new(), 0);
@@ -57,8 +94,8 @@ pub(super) fn infer(log: &Log) -> Result<Option<u64>> {
     Ok(Some(roundest(&possible)))
 }
 
-/// The number of entries of a segment's offset index, and the intervals that would fill it as it is; `None`
-/// for one without entries, and for one that no interval fills.
+/// The number of entries of a segment's offset index that refer to its batches, and the intervals that would
+/// fill it as it is; `None` for one without entries, and for one that no interval fills.
 fn range_of(segment: &Segment) -> Result<Option<(usize, Range<u64>)>> {
     let Some(index) = segment.or_warn(segment.offset_index()) else { return Ok(None) };
     // an index with more entries than batches could fill the memory
@@ -73,9 +110,8 @@ fn range_of(segment: &Segment) -> Result<Option<(usize, Range<u64>)>> {
         };
         entries.push(position);
     }
-    let count = entries.len();
     let mut entries = entries.into_iter().peekable();
-    let (mut range, mut last) = (0..u64::MAX, 0);
+    let (mut range, mut last, mut count) = (0..u64::MAX, 0, 0);
     let mut walk = segment.walk(-1, SCAN_READ)?;
     while let Step::Batch(batch) = walk.step()? {
         segment.open_files().interrupt.check()?;
@@ -83,12 +119,13 @@ fn range_of(segment: &Segment) -> Result<Option<(usize, Range<u64>)>> {
         if entries.next_if_eq(&batch.position).is_some() {
             range.end = range.end.min(distance);
             last = batch.position;
+            count += 1;
         } else {
             range.start = range.start.max(distance);
         }
     }
-    // entries that are left refer to no batch
-    Ok((entries.next().is_none() && !range.is_empty()).then_some((count, range)))
+    let is_filled = entries.all(|position| position >= walk.position);
+    Ok((is_filled && count > 0 && !range.is_empty()).then_some((count, range)))
 }
 
 /// A value of the range, which is not empty: Kafka's default, or the one that is divisible by the largest
