@@ -63,7 +63,7 @@ fn a_snapshot_of_100_mib_is_read_by_writers_verify_rebuild_repair_and_copy() {
     let listed = ProducerState::of_log(&log, 86_400_000).unwrap();
     assert_eq!(listed.len(), PRODUCERS as usize);
     // it is a valid snapshot of producers that the log does not have
-    let verified = verify(&[dir.clone()], &VerifyOptions::default(), |_| Ok(())).unwrap();
+    let verified = verify(std::slice::from_ref(&dir), &VerifyOptions::default(), |_| Ok(())).unwrap();
     let rules: Vec<_> = verified.findings.iter().map(|finding| finding.rule).collect();
     assert!(rules.contains(&Rule::SnapshotWrong) && !rules.contains(&Rule::SnapshotUnreadable), "{rules:?}");
     let rebuilt = rebuild(&dir, &RebuildOptions { dry_run: true, ..RebuildOptions::default() }).unwrap();
