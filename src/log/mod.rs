@@ -50,7 +50,7 @@ pub use column::Column;
 pub(crate) use column::Origin;
 use continuity::Continuity;
 pub use continuity::OffsetGap;
-pub(crate) use deleted_files::LiveOffsets;
+pub(crate) use deleted_files::{LiveOffsets, OffsetRun};
 use largest_times::LargestTimes;
 use live_segments::LiveSegments;
 use log_start::ClaimedStart;
