@@ -426,17 +426,15 @@ impl History {
             tally.note("invented", &place, &format!("another record at {offset}"));
         }
         self.model = model;
-        self.check_deleted(&contents, start, tally);
+        self.check_deleted(&contents, tally);
     }
 
-    /// A copy of records that are in the log, or below its start, is deleted; and another opening removes no
-    /// record.
-    fn check_deleted(&self, contents: &Contents, start: i64, tally: &mut Tally) {
+    /// A copy of records that are in the log is deleted; and another opening removes no record.
+    fn check_deleted(&self, contents: &Contents, tally: &mut Tally) {
         let place = || self.place();
         tally.read += contents.deleted.len() as u64;
         for (name, (records, is_whole)) in &contents.deleted {
-            let is_elsewhere =
-                records.iter().all(|record| record.0 < start || contents.live.contains(record));
+            let is_elsewhere = records.iter().all(|record| contents.live.contains(record));
             // batches of a compacted log have offsets without a record
             let is_plain = *is_whole && contents.is_whole && !self.is_compacted && !records.is_empty();
             if is_plain && is_elsewhere {
