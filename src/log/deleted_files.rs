@@ -6,7 +6,7 @@ use super::{Log, loader};
 use crate::error::{Error, Result};
 use crate::fs::names::Stage;
 use crate::fs::{FileType, SegmentFile};
-use crate::segment::{LOOKUP_READ, SCAN_READ, Segment, Step};
+use crate::segment::{Batch, LOOKUP_READ, SCAN_READ, Segment, Step};
 
 impl Log {
     /// The `.deleted` files of segments as the directory has them now, by name. Only regular files: a
@@ -20,29 +20,48 @@ impl Log {
     }
 
     /// The offsets of a `.log` that is not live, from the first batch to the last, which are empty without a
-    /// batch; `None` for one with damage, or that cannot be read. `is_verified`: whether the checksums are
-    /// compared, for which the whole file is read.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`].
+    /// batch; `None` as for [`Log::runs_of_file`], as are the errors.
     pub(crate) fn offsets_of_file(
         &self,
         file: &SegmentFile,
         is_verified: bool,
     ) -> Result<Option<Range<i64>>> {
+        let runs = self.runs_of_file(file, is_verified)?;
+        Ok(runs.map(|runs| {
+            let start = runs.first().map_or(file.parsed.base_offset, |run| run.offsets.start);
+            start..runs.last().map_or(start, |run| run.offsets.end)
+        }))
+    }
+
+    /// The offsets of the batches of a `.log` that is not live; `None` for one with damage, or that cannot be
+    /// read. `is_verified`: whether the checksums are compared, for which the whole file is read.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub(crate) fn runs_of_file(
+        &self,
+        file: &SegmentFile,
+        is_verified: bool,
+    ) -> Result<Option<Vec<OffsetRun>>> {
         let segment = loader::segment_of_file(&self.inner.open_files, file, &self.inner.lookups);
         let found = segment.and_then(|segment| LiveOffsets::read(&segment, is_verified));
-        let Some(LiveOffsets { runs, is_whole: true }) = unless_interrupted(found)? else { return Ok(None) };
-        let start = runs.first().map_or(file.parsed.base_offset, |run| run.start);
-        Ok(Some(start..runs.last().map_or(start, |run| run.end)))
+        Ok(unless_interrupted(found)?.filter(|found| found.is_whole).map(|found| found.runs))
     }
+}
+
+/// Offsets without a gap, of batches with one leader epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OffsetRun {
+    pub(crate) offsets: Range<i64>,
+    /// −1: the batches have none.
+    pub(crate) epoch: i32,
 }
 
 /// The offsets that the batches of a segment have.
 #[derive(Debug, Default)]
 pub(crate) struct LiveOffsets {
-    /// Ranges without a gap, ascending, up to the first damage.
-    pub(crate) runs: Vec<Range<i64>>,
+    /// In ascending order, up to the first damage.
+    pub(crate) runs: Vec<OffsetRun>,
     /// Whether nothing of the segment is damaged, or was taken out of it.
     pub(crate) is_whole: bool,
 }
@@ -57,10 +76,12 @@ impl LiveOffsets {
     }
 
     /// Adds the offsets of the next batch.
-    pub(crate) fn add(&mut self, offsets: Range<i64>) {
+    pub(crate) fn add(&mut self, batch: OffsetRun) {
         match self.runs.last_mut() {
-            Some(last) if last.end == offsets.start => last.end = offsets.end,
-            _ => self.runs.push(offsets),
+            Some(last) if last.epoch == batch.epoch && last.offsets.end == batch.offsets.start => {
+                last.offsets.end = batch.offsets.end;
+            }
+            _ => self.runs.push(batch),
         }
     }
 
@@ -70,7 +91,10 @@ impl LiveOffsets {
         loop {
             segment.open_files().interrupt.check()?;
             match if is_verified { walk.step_through()? } else { walk.step()? } {
-                Step::Batch(batch) => found.add(batch.header.base_offset..batch.header.last_offset + 1),
+                Step::Batch(Batch { header, .. }) => found.add(OffsetRun {
+                    offsets: header.base_offset..header.last_offset + 1,
+                    epoch: header.leader_epoch,
+                }),
                 Step::End => return Ok(Self { is_whole: true, ..found }),
                 Step::Damage(_) => return Ok(found),
             }

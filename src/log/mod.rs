@@ -51,7 +51,7 @@ pub use column::Column;
 pub(crate) use column::Origin;
 use continuity::Continuity;
 pub use continuity::OffsetGap;
-pub(crate) use deleted_files::LiveOffsets;
+pub(crate) use deleted_files::{LiveOffsets, OffsetRun};
 pub use index_interval::IntervalSource;
 pub(crate) use index_interval::shown_interval;
 use largest_times::LargestTimes;

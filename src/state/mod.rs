@@ -9,6 +9,7 @@
 //! | `.cordwood.clean` | `clean_marker` |
 //! | `.cordwood.compacted` | `cleaner_checkpoint` |
 //! | `.cordwood.copy` | `copy_journal` |
+//! | `.cordwood.kept` | `kept_files` |
 //! | `.cordwood.positions/<name>` | [`positions`] |
 //! | `.cordwood.producers` | `producer_ids` |
 //! | `.cordwood.truncations` | `truncation_count` |
@@ -25,6 +26,7 @@ pub(crate) mod cleaner_checkpoint;
 pub(crate) mod copy_journal;
 #[doc(hidden)]
 pub mod data_directory;
+pub(crate) mod kept_files;
 pub mod leader_epochs;
 #[cfg(feature = "inspect")]
 pub(crate) mod meta_properties;

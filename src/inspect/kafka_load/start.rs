@@ -183,7 +183,9 @@ fn refuse_duplicates(loaded: &[LoadedDirectory], planned: &mut [PlannedDirectory
 fn refuse_elsewhere(loaded: &[LoadedDirectory], planned: &mut [PlannedDirectory], others: &[&Path]) {
     for (loaded, planned) in loaded.iter().zip(planned) {
         let is_live = loaded.partition.state == PartitionState::Live;
-        let elsewhere = others.iter().map(|other| other.join(&loaded.name)).find(|path| path.is_dir());
+        // instead of a second metadata log, also a file prevents a start
+        let is_there = |path: &PathBuf| path.is_dir() || planned.fate == Fate::Metadata && path.exists();
+        let elsewhere = others.iter().map(|other| other.join(&loaded.name)).find(is_there);
         let is_used = is_live && matches!(planned.fate, Fate::Kept | Fate::Metadata);
         if let Some(elsewhere) = elsewhere.filter(|_| is_used) {
             let expected = "one directory for each partition in all data directories of a broker";

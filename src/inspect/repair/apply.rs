@@ -65,7 +65,8 @@ pub(super) fn apply(directory: &Directory, plan: Plan, options: &RepairOptions) 
     Ok(report)
 }
 
-/// Removes the markers of a clean close and old temporary files, and lowers the recovery points.
+/// Removes the markers of a clean close and old temporary files, lowers the recovery points, and notes which
+/// `.deleted` files are kept.
 fn prepare(directory: &Directory, plan: &Plan) -> Result<()> {
     let mended = plan.mended.iter().map(|mended| mended.base_offset);
     let first_changed = mended.chain(plan.removed_segments.iter().copied()).min();
@@ -83,6 +84,7 @@ fn prepare(directory: &Directory, plan: &Plan) -> Result<()> {
     {
         Checkpoint { recovery_point: first, ..checkpoint }.write(directory)?;
     }
+    plan.leftovers.kept_files.store(directory)?;
     plan.leftovers.staged.iter().try_for_each(|name| directory.remove(name))
 }
 

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, FileBytes};
 use crate::index::due_entries::EntryRule;
-use crate::log::LiveOffsets;
+use crate::log::{LiveOffsets, OffsetRun};
 use crate::segment::{LogFile, PartBuilder, is_relative};
 
 /// What the batches of a segment say, after the repair.
@@ -133,7 +133,7 @@ fn name_of(names: &IndexNames, kind: FileKind) -> Option<&String> {
 impl Derived {
     fn add(&mut self, first_offset: i64, last_offset: i64, epoch: i32, durable: Option<i64>) {
         self.batches += 1;
-        self.offsets.add(first_offset..last_offset + 1);
+        self.offsets.add(OffsetRun { offsets: first_offset..last_offset + 1, epoch });
         self.first_offset.get_or_insert(first_offset);
         let end = self.end_offset.replace(last_offset + 1);
         if let (Some(end), Some(durable)) = (end, durable)

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::{Directory, FileType, STAGED, SegmentFile};
 use crate::log::{Log, Replacement};
+use crate::state::kept_files::KeptFiles;
 use crate::writer::{OnlyCopies, replaced};
 
 /// What is done with the files of an interrupted replacement, and which files are removed.
@@ -23,6 +24,8 @@ pub(super) struct Leftovers {
     pub(super) removed: Vec<(String, &'static str)>,
     /// `.deleted` files that stay: the records of their segments may be nowhere else.
     pub(super) kept: Vec<String>,
+    /// The note of them.
+    pub(super) kept_files: KeptFiles,
     /// Files that a broker takes for files of a segment, but whose names have no base offset of 20 digits.
     pub(super) foreign: Vec<String>,
 }
@@ -52,6 +55,7 @@ impl Leftovers {
         }
         let start = missing_start.unfinished.unwrap_or(log.log_start_offset());
         let (kept, others) = copies.split(deleted, &(start..i64::MAX))?;
+        self.kept_files = std::mem::take(&mut copies.kept);
         if let Some(lost_start) = missing_start.lost {
             let (lost, _) = copies.split(others, &(lost_start..i64::MAX))?;
             for (name, reason) in &mut self.removed {

@@ -293,7 +293,7 @@ impl Builder<'_> {
         all_derived: &mut [Derived],
     ) -> Result<()> {
         let live = all_derived.iter_mut().map(|derived| std::mem::take(&mut derived.offsets));
-        let copies = OnlyCopies::after_repair(log, segments.iter().copied().zip(live));
+        let copies = OnlyCopies::after_repair(log, segments.iter().copied().zip(live))?;
         leftovers.keep_only_copies(log, copies, &self.missing_start)?;
         leftovers.removed.iter().try_for_each(|(name, reason)| self.remove_file(name, reason))
     }

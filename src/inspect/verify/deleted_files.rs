@@ -7,10 +7,14 @@ use super::rule::Remedy;
 use crate::error::Result;
 use crate::fs::SegmentFile;
 use crate::fs::names::{FileKind, Stage};
-use crate::log::{LiveOffsets, Log};
+use crate::log::{LiveOffsets, Log, OffsetRun};
 use crate::segment::Segment;
 use crate::types::offsets_in_words;
 use crate::writer::{OnlyCopies, unfinished_deletion};
+
+/// For a file that has all offsets of the live segment of its name, which is damaged.
+const REPLACE: &str = "the segment of this name is damaged, and this file has all of its offsets: to restore it, move the files of the \
+     segment out of the directory, then remove .deleted from the names of these";
 
 const RENAME: &str = "without .deleted it is a segment again";
 
@@ -19,6 +23,8 @@ const RENAME: &str = "without .deleted it is a segment again";
 /// truncation leaves this, too, and the log may have other records at these offsets now, or get them.
 const COPY: &str = "to read its records, copy it to a directory of its own, without .deleted; it may contradict the segments of \
      this log";
+
+const OR_REMOVE: &str = "if its records are not needed, remove it, because a writer keeps it";
 
 /// The `.log` files that are marked as deleted and may have records that no undamaged live batch has, each
 /// with that in words.
@@ -30,7 +36,7 @@ pub(super) fn only_copies(log: &Log) -> Result<Vec<(String, String)>> {
     // a writer and a repair keep the files of an unfinished deletion, too
     let start = unfinished_deletion(log, super::data_directory_around(log)?.as_ref())?;
     let needed = start.unwrap_or(log.log_start_offset())..i64::MAX;
-    let (kept, _) = OnlyCopies::in_log(log).split(deleted, &needed)?;
+    let (kept, _) = OnlyCopies::in_log(log)?.split(deleted, &needed)?;
     let mut found = Vec::new();
     for file in kept.into_iter().filter(|file| file.parsed.kind == FileKind::Log) {
         let offsets = log.offsets_of_file(&file, true)?;
@@ -38,11 +44,13 @@ pub(super) fn only_copies(log: &Log) -> Result<Vec<(String, String)>> {
         let evidence = match offsets {
             Some(offsets) => {
                 let offsets = offsets_in_words(offsets.start, Some(offsets.end));
-                format!("it has {offsets}, not all of which are in undamaged batches of a segment: {advice}")
+                format!(
+                    "it has {offsets}, not all of which are in undamaged batches of a segment: {advice}; {OR_REMOVE}"
+                )
             }
             None => {
                 format!(
-                    "it is damaged or cannot be read, and may have records that are in no segment: {advice}"
+                    "it is damaged or cannot be read, and may have records that are in no segment: {advice}; {OR_REMOVE}"
                 )
             }
         };
@@ -113,7 +121,7 @@ pub(super) fn advice(log: &Log, file: &SegmentFile, offsets: Option<&Range<i64>>
     let Some(offsets) = offsets else { return Ok(COPY) };
     let live_name = file.name.strip_suffix(Stage::Deleted.suffix()).unwrap_or(&file.name);
     if log.directory().identity_of(live_name)?.is_some() {
-        return Ok(COPY);
+        return Ok(if can_replace(log, file)? { REPLACE } else { COPY });
     }
     if log.segments().last().is_none_or(|last| last.base_offset() < offsets.end) {
         return Ok(COPY);
@@ -128,6 +136,26 @@ pub(super) fn advice(log: &Log, file: &SegmentFile, offsets: Option<&Range<i64>>
     Ok(RENAME)
 }
 
+/// Whether a file has all records of the live segment of its name, which is damaged.
+fn can_replace(log: &Log, file: &SegmentFile) -> Result<bool> {
+    let base_offset = file.parsed.base_offset;
+    let segment = log.segments().floor(base_offset).filter(|floor| floor.base_offset() == base_offset);
+    let (Some(segment), Some(runs)) = (segment, log.runs_of_file(file, true)?) else { return Ok(false) };
+    let live = LiveOffsets::of(segment, true)?;
+    let has = |live: &OffsetRun| {
+        let is_around = |run: &OffsetRun| {
+            run.epoch == live.epoch
+                && run.offsets.start <= live.offsets.start
+                && live.offsets.end <= run.offsets.end
+        };
+        runs.iter().any(is_around)
+    };
+    let ends = segment.upper().min(log.log_end_offset()?)..=segment.upper();
+    Ok(!live.is_whole
+        && live.runs.iter().all(has)
+        && runs.last().is_some_and(|last| ends.contains(&last.offsets.end)))
+}
+
 /// The offset below which a segment may have any offset, or had it. The end of a damaged one is not known. In
 /// a compacted log, the offsets up to the next segment may be of records that newer ones replace: a rename
 /// would bring them back, also those of deleted keys.
@@ -136,5 +164,5 @@ fn end_of(log: &Log, segment: &Segment) -> Result<i64> {
     if !live.is_whole || !segment.is_last() && log.is_compacted()? {
         return Ok(segment.upper());
     }
-    Ok(live.runs.last().map_or(segment.base_offset(), |run| run.end))
+    Ok(live.runs.last().map_or(segment.base_offset(), |run| run.offsets.end))
 }

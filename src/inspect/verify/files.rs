@@ -10,6 +10,7 @@ use crate::log::{Log, Replacement};
 use crate::state::checkpoint::{CHECKPOINT, DURABLE};
 use crate::state::clean_marker::CLEAN;
 use crate::state::cleaner_checkpoint::CLEANED;
+use crate::state::kept_files::KEPT_FILES;
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::partition_metadata::PARTITION_METADATA;
 use crate::state::positions::{self, CommittedOffset, POSITIONS};
@@ -19,7 +20,7 @@ use crate::state::{COPY_JOURNAL, SPARK_SINK};
 use crate::writer::{KEPT_PRODUCERS, QUARANTINE, SPARE};
 
 /// The files of a partition that are no segment's.
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 13] = [
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
     CHECKPOINT,
@@ -28,6 +29,7 @@ const KNOWN: [&str; 12] = [
     TRUNCATIONS,
     PRODUCERS,
     KEPT_PRODUCERS,
+    KEPT_FILES,
     COPY_JOURNAL,
     CLEANED,
     SPARE,

@@ -40,7 +40,7 @@ struct Recovered {
 pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -> Result<Partition> {
     let random = options.random | 1;
     let jitter = options.config.random_segment_jitter(random.cast_signed());
-    remove_clean_markers(&directory, &plan)?;
+    begin(&directory, &plan)?;
     let recovered = match plan.work {
         Work::Create { removed, log_start_offset, producers } => {
             // also indexes without a `.log` at the new log start: after a crash they would count as the new
@@ -100,12 +100,16 @@ fn has_indexes(directory: &Directory, base_offset: i64) -> Result<bool> {
     Ok(false)
 }
 
-/// The first changes: removes the markers of a clean close, durably.
-fn remove_clean_markers(directory: &Directory, plan: &Plan) -> Result<()> {
+/// The first changes: removes the markers of a clean close, and notes which `.deleted` files are kept before
+/// anything is taken out of the log, durably.
+fn begin(directory: &Directory, plan: &Plan) -> Result<()> {
     CleanMarker::remove(directory)?;
     plan.staged.iter().try_for_each(|name| directory.remove(name))?;
     if let Some(data_directory) = &plan.data_directory {
         data_directory.remove_clean_marker()?;
+    }
+    if let Some(kept) = &plan.kept {
+        kept.store(directory)?;
     }
     match &plan.topic_id {
         Some(id) => id.write(directory),

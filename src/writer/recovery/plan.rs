@@ -10,6 +10,7 @@ use crate::fs::{Directory, STAGED};
 use crate::log::{IntervalSource, Log, LogOptions};
 use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::{DataDirectory, start_without_segments};
+use crate::state::kept_files::KeptFiles;
 use crate::state::leader_epochs::LeaderEpochs;
 use crate::state::partition_metadata::TopicId;
 use crate::types::Io;
@@ -30,6 +31,8 @@ pub(super) struct Plan {
     pub(super) staged: Vec<String>,
     /// The names of `.deleted` files that are deleted, last.
     pub(super) deleted: Vec<String>,
+    /// The `.deleted` files that are kept; `None` if the note of them stays as it is.
+    pub(super) kept: Option<KeptFiles>,
     pub(super) epochs_file: EpochsFile,
     pub(super) work: Work,
 }
@@ -67,7 +70,7 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Pla
         on_warning: options.on_warning,
         ..LogOptions::default()
     };
-    let mut deleted = Vec::new();
+    let (mut deleted, mut kept) = (Vec::new(), None);
     let (mut report, work) = match Log::open_in(directory.clone(), log_options) {
         Ok(log) if starting_at.is_none() => {
             let (mut report, recovery) =
@@ -75,7 +78,8 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Pla
             // what no file says is deleted stays
             let start = preconditions::unfinished_deletion(&log, data_directory.as_ref())?;
             let start = start.unwrap_or(report.log_start_offset);
-            deleted = deleted_files::find(directory, &log, start, &mut report)?;
+            let (names, kept_files) = deleted_files::find(directory, &log, start, &mut report)?;
+            (deleted, kept) = (names, Some(kept_files));
             (report, Work::Recover(Box::new(recovery)))
         }
         Ok(_) | Err(Error::LogNotFound { found: NotFound::NoSegment, .. }) => {
@@ -94,7 +98,7 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Pla
     let changes = staged.iter().map(|name| removed(directory, name, FileChangeReason::Staged));
     report.file_changes.splice(0..0, changes);
     report.rewrites_leader_epochs = epochs_file == EpochsFile::Replace;
-    Ok(Plan { report, data_directory, topic_id, leader_epoch, staged, deleted, epochs_file, work })
+    Ok(Plan { report, data_directory, topic_id, leader_epoch, staged, deleted, kept, epochs_file, work })
 }
 
 /// The topic id from the options, if the partition has none.

@@ -170,8 +170,8 @@ pub enum FileChangeReason {
     Emptied,
     /// An index without a `.log`, in a directory without a segment. Deleted.
     Orphaned,
-    /// A `.deleted` file of a segment, whose offsets are all in live segments or below the log start offset.
-    /// Deleted.
+    /// A `.deleted` file of a segment, whose records are all in live segments, below the log start offset or
+    /// truncated. Deleted.
     Deleted,
 }
 
@@ -245,7 +245,7 @@ impl fmt::Display for FileChange {
             FileChangeReason::Emptied => "all records of the log were being removed",
             FileChangeReason::Orphaned => "it is an index without a .log",
             FileChangeReason::Deleted => {
-                "it was marked as deleted, and its offsets are in live segments or below the log start"
+                "it was marked as deleted, and its records are in live segments, below the log start or truncated"
             }
         };
         match &self.new_file {

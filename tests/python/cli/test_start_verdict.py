@@ -62,6 +62,39 @@ def test_the_metadata_may_be_in_another_data_directory_of_the_same_broker(
     assert "these data directories" not in command("verify", data, other, "--as-kafka", "-q")[1]
 
 
+@pytest.mark.parametrize("kind", ["whole", "without a segment", "damaged", "a file"])
+def test_a_second_metadata_log_is_an_error_that_names_it(
+    command: Command, data: Path, tmp_path: Path, kind: str
+) -> None:
+    """Neither log answers for the other, whether or not it can be loaded."""
+    other = another_of_broker(data, tmp_path / "other")
+    (data / "cities-1").rename(other / "cities-1")
+    second = other / METADATA
+    if kind == "a file":
+        second.write_bytes(b"")
+    else:
+        shutil.copytree(data / METADATA, second)
+    for file in second.glob("0*"):
+        if kind == "without a segment":
+            file.unlink()
+        elif kind == "damaged":
+            file.write_bytes(bytes(file.stat().st_size))
+    for paths in ((data, other), (other, data)):
+        code, shown, _ = command("verify", *paths, "--as-kafka", "-q")
+        assert (code, shown.count("with these data directories does not start") > 0) == (1, True)
+        assert f"{data / METADATA}: expected one directory for each partition" in shown
+        assert str(second) in shown
+        code, shown, error = command("metadata", *paths)
+        assert (code, shown) == (2, "")
+        assert all(str(path) in error for path in paths)
+    # the settings of a partition are those of its own data directory
+    if kind == "whole":
+        assert cw.LogConfig.from_metadata(other / "cities-1") == cw.LogConfig.from_metadata(data / "cities-0")
+    else:
+        with pytest.raises((cw.CordwoodError, OSError), match=METADATA):
+            cw.LogConfig.from_metadata(other / "cities-1")
+
+
 def test_a_data_directory_that_is_given_by_two_names_has_one_verdict(command: Command, data: Path) -> None:
     link = data.parent / "link"
     link.symlink_to(data)

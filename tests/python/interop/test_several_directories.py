@@ -70,6 +70,7 @@ SECOND: dict[str, Second] = {
     "two metadata logs": lambda data, other: shutil.copytree(
         data / METADATA, another_of_broker(data, other) / METADATA
     ),
+    "a file named as the metadata log": with_file(METADATA),
     "a foreign directory": with_file("backup/x"),
     "a partition that cannot be loaded": with_file("cities-1/notes.log"),
     "an offline directory": with_file("recovery-point-offset-checkpoint"),

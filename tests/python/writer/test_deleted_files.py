@@ -21,6 +21,8 @@ Policy = Literal["torn_tail", "kafka", "salvage"]
 POLICIES: tuple[Policy, ...] = ("torn_tail", "kafka", "salvage")
 RENAME = "without .deleted it is a segment again"
 COPY = "to read its records, copy it to a directory of its own, without .deleted"
+REPLACE = "move the files of the segment out of the directory, then remove .deleted from the names of these"
+OR_REMOVE = "if its records are not needed, remove it, because a writer keeps it"
 SUFFIXES = ("log", "index", "timeindex")
 
 
@@ -144,7 +146,7 @@ def test_a_repair_keeps_the_only_copy_of_records_and_names_it(tmp_path: Path, po
     assert {Path(action.file).name for action in plan.actions if action.kind == "remove_file"} >= covered
     assert {name: (path / name).read_bytes() for name in kept} == contents
     offsets = f"it has offsets {bases[1]} to {bases[2] - 1}, not all of which are in undamaged batches of a segment"
-    assert evidence(path) == {f"{bases[1]:020}.log.deleted": [f"{offsets}: {RENAME}"]}
+    assert evidence(path) == {f"{bases[1]:020}.log.deleted": [f"{offsets}: {RENAME}; {OR_REMOVE}"]}
     # taken back as the advice says
     for name in kept:
         (path / name).rename(path / name.removesuffix(".deleted"))
@@ -224,7 +226,7 @@ def test_a_writer_keeps_a_deleted_segment_whose_live_records_are_damaged(tmp_pat
     assert files(path) == kept
     [found] = evidence(path).values()
     assert found[0].startswith("it has offsets 0 to 1, not all of which are in undamaged batches of a segment: ")
-    assert COPY in found[0]
+    assert REPLACE in found[0]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -372,3 +374,78 @@ def test_what_is_no_readable_file_hides_no_other_finding(tmp_path: Path, kind: s
     assert os.path.lexists(odd)
     cw.LogWriter(path).close()
     assert os.path.lexists(odd)
+
+
+def test_the_copy_of_what_salvage_took_out_stays_without_quarantine(tmp_path: Path) -> None:
+    """`verify` says that `quarantine/` can be removed."""
+    live = [batch(0, [Rec(b"b", offset_delta=1)], last_offset_delta=1), *(batch(n, [Rec(b"c")]) for n in (2, 3))]
+    path = write_partition(tmp_path / "orders-0", [(0, live), (4, [batch(4, [Rec(b"e")])])])
+    kept = {file_name(0, ".log.deleted")}
+    (path / file_name(0, ".log.deleted")).write_bytes(b"".join(live))
+    flip(path / file_name(0), len(live[0]) + len(live[1]) - 1)
+    cw.repair(path, policy="salvage", dry_run=False)
+    shutil.rmtree(path / "quarantine")
+    assert named(cw.LogWriter.plan_recovery(path).kept_files) == kept
+    assert evidence(path).keys() == kept
+    for policy in POLICIES:
+        assert named(cw.repair(path, policy=policy, dry_run=False).kept_files) == kept
+    # also if the note of it is damaged, as the next opening writes it again
+    flip(path / ".cordwood.kept", 3)
+    for _ in range(2):
+        cw.LogWriter(path).close()
+        assert files(path) == kept
+    # the records themselves are what releases it
+    (path / file_name(0)).write_bytes(b"".join(live))
+    for index in path.glob(f"{0:020}.*index"):
+        index.unlink()
+    (path / ".cordwood.clean").unlink()
+    cw.LogWriter(path).close()
+    assert (files(path), (path / ".cordwood.kept").exists()) == (set(), False)
+
+
+def test_a_file_that_stays_is_read_again_only_if_a_file_has_changed(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    bases = write(path)
+    kept = mark(path, bases[0], copy=True)
+    live = path / f"{bases[0]:020}.log"
+    flip(live, -1)
+    cw.LogWriter(path).close()
+    before = live.stat()
+    # well again, which nothing but its bytes shows
+    flip(live, -1)
+    os.utime(live, ns=(before.st_atime_ns, before.st_mtime_ns))
+    for _ in range(2):
+        assert named(cw.LogWriter.plan_recovery(path).kept_files) == kept
+        with cw.LogWriter(path) as writer:
+            # what is appended cannot be one of its records
+            writer.append(b"c")
+    assert evidence(path) == {}
+    os.utime(live)
+    assert cw.LogWriter.plan_recovery(path).kept_files == []
+    cw.LogWriter(path).close()
+    assert files(path) == set()
+
+
+def test_the_advice_about_a_damaged_segment_restores_it_from_its_deleted_file(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    bases = write(path)
+    kept = mark(path, bases[1], copy=True)
+    flip(path / f"{bases[1]:020}.log", -1)
+    cw.LogWriter(path).close()
+    [found] = evidence(path).values()
+    assert REPLACE in found[0]
+    for name in kept:
+        (path / name).rename(path / name.removesuffix(".deleted"))
+    assert [finding for finding in cw.verify(path).findings if finding.severity != "info"] == []
+    assert [record.offset for record in cw.Log(path).records()] == list(range(6))
+    cw.LogWriter(path).close()
+    assert not (path / ".cordwood.kept").exists()
+
+
+def test_the_deleted_file_of_a_damaged_segment_that_has_other_records_does_not_replace_it(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    bases = write(path)
+    deleted = path / f"{bases[1]:020}.log.deleted"
+    deleted.write_bytes(batch(bases[1], [Rec(b"a")]))
+    flip(path / f"{bases[1]:020}.log", 30)
+    assert COPY in evidence(path)[deleted.name][0]

@@ -7,6 +7,7 @@
 use cordwood_tests::{batches, naive};
 
 mod compactions;
+mod deletions;
 mod explore;
 mod faults;
 mod found;

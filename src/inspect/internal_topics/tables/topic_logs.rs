@@ -1,6 +1,6 @@
 //! The logs of an internal topic, and their records.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -90,20 +90,26 @@ impl TopicLogs {
         Ok(found)
     }
 
-    /// The only log; `None` if it has no segment yet.
+    /// The only log, of a topic with one partition; `None` if it has no segment yet.
     ///
     /// # Errors
-    /// [`Error::Config`] if there are several; as [`Log::open`].
+    /// [`Error::Config`] if there are several, or another data directory has something else of its name: a
+    /// broker does not start with either. As [`Log::open`].
     pub(super) fn only(self) -> Result<Option<Log>> {
+        let paths = self.places.iter().map(Place::path);
+        let name = format!("{}-0", self.topic);
+        let others = self.directories.iter().map(|directory| directory.path());
+        let is_blocked = |path: &Path| path.symlink_metadata().is_ok() && !path.is_dir();
+        let others = others.filter(|path| is_blocked(&path.join(&name)));
+        let paths: BTreeSet<_> = paths.chain(others).map(|path| path.display().to_string()).collect();
         match <[Place; 1]>::try_from(self.places) {
-            Ok([Place::Directory(directory)]) => {
+            Ok([Place::Directory(directory)]) if paths.len() == 1 => {
                 directory.logs(Some(&[self.topic.to_owned()])).next().transpose()
             }
-            Ok([Place::Log(log)]) => Ok(Some(log)),
-            Err(places) => {
-                let paths: Vec<_> = places.iter().map(|place| place.path().display().to_string()).collect();
+            Ok([Place::Log(log)]) if paths.len() == 1 => Ok(Some(log)),
+            _ => {
                 let expected = format!("one directory with a partition of {}", self.topic);
-                Err(Error::config("path", expected, paths.join(", ")))
+                Err(Error::config("path", expected, Vec::from_iter(paths).join(", ")))
             }
         }
     }

@@ -176,7 +176,8 @@ fn without_segment(paths: &[impl AsRef<Path>]) -> Result<Option<Directory>> {
         // "." has another name
         let resolved = path.canonicalize().unwrap_or_else(|_| path.clone());
         let within = resolved.join(CLUSTER_METADATA_DIRECTORY);
-        if within.is_dir() {
+        // what is no directory there is an error, and not the log of another directory
+        if within.symlink_metadata().is_ok() {
             places.push(within);
         } else if resolved.is_dir() && (is_named(&path) || is_named(&resolved)) {
             places.push(resolved);
