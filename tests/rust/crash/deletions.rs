@@ -487,7 +487,7 @@ fn run(seeds: std::ops::Range<u64>, steps: usize) -> Tally {
 
 #[test]
 fn deleted_files_that_are_the_only_copy_of_a_record_stay_in_any_history() {
-    let seeds = if is_exhaustive() { 400 } else { 60 };
+    let seeds = if is_exhaustive() { 3_000 } else { 60 };
     let tally = run(0..seeds, 60);
     println!("{} .deleted files stayed: {}", tally.read, tally.counts());
     tally.assert_none();
