@@ -6,6 +6,11 @@ use std::fmt;
 use crate::error::{Malformed, Result};
 use crate::fs::names::FileKind;
 
+/// Bytes of an entry of an offset index.
+pub(crate) const OFFSET_ENTRY_BYTES: usize = 8;
+/// Bytes of an entry of a time index.
+pub(crate) const TIME_ENTRY_BYTES: usize = 12;
+
 /// An entry of an [`Index`](super::Index): `SIZE` bytes, sorted by a key that is their first part. Offsets
 /// are relative to the segment's base offset in the file, and absolute in the entry.
 pub trait Entry<const SIZE: usize>: Copy + fmt::Debug {

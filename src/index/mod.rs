@@ -109,6 +109,9 @@ mod tests;
 use std::path::Path;
 
 pub use entry::Entry;
+#[cfg(feature = "inspect")]
+pub(crate) use entry::OFFSET_ENTRY_BYTES;
+pub(crate) use entry::TIME_ENTRY_BYTES;
 pub use exclusive::Exclusive;
 pub use keyed_index::Index;
 pub use offset_index::OffsetIndex;

@@ -1,6 +1,6 @@
 //! `.index`: from an offset to the position of a batch at or before it.
 
-use super::entry::Entry;
+use super::entry::{Entry, OFFSET_ENTRY_BYTES};
 use super::keyed_index::Index;
 use super::relative;
 use super::search::{Method, upper_bound};
@@ -14,9 +14,9 @@ use crate::types::OffsetPosition;
 ///
 /// *Concurrency*: `Send + Sync`; readers share it without a lock.
 /// *Source*: `OffsetIndex`.
-pub type OffsetIndex = Index<OffsetPosition, 8>;
+pub type OffsetIndex = Index<OffsetPosition, OFFSET_ENTRY_BYTES>;
 
-impl Entry<8> for OffsetPosition {
+impl Entry<OFFSET_ENTRY_BYTES> for OffsetPosition {
     const KIND: FileKind = FileKind::OffsetIndex;
     const KEY_BYTES: u64 = 4;
     const RESERVED_SLOTS: u64 = 0;

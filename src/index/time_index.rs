@@ -1,6 +1,6 @@
 //! `.timeindex`: from a timestamp to an offset below which no record has a later one.
 
-use super::entry::Entry;
+use super::entry::{Entry, TIME_ENTRY_BYTES};
 use super::keyed_index::Index;
 use super::offset_index::absolute;
 use super::relative;
@@ -15,9 +15,9 @@ use crate::types::TimestampOffset;
 ///
 /// *Concurrency*: `Send + Sync`; readers share it without a lock.
 /// *Source*: `TimeIndex`.
-pub type TimeIndex = Index<TimestampOffset, 12>;
+pub type TimeIndex = Index<TimestampOffset, TIME_ENTRY_BYTES>;
 
-impl Entry<12> for TimestampOffset {
+impl Entry<TIME_ENTRY_BYTES> for TimestampOffset {
     const KIND: FileKind = FileKind::TimeIndex;
     const KEY_BYTES: u64 = 8;
     const RESERVED_SLOTS: u64 = 1;

@@ -46,7 +46,7 @@ impl AbortedTransaction {
 /// *Source*: `TransactionIndex`.
 #[derive(Debug)]
 pub struct TransactionIndex {
-    pub(super) slots: Slots<34>,
+    pub(super) slots: Slots<{ AbortedTransaction::BYTES }>,
     base_offset: i64,
 }
 
@@ -67,7 +67,7 @@ impl TransactionIndex {
         Self::of(Slots::new(bytes), base_offset)
     }
 
-    pub(super) fn of(slots: Slots<34>, base_offset: i64) -> Self {
+    pub(super) fn of(slots: Slots<{ AbortedTransaction::BYTES }>, base_offset: i64) -> Self {
         Self { slots, base_offset }
     }
 
@@ -88,7 +88,7 @@ impl TransactionIndex {
 
     /// Bytes of one entry: 34.
     pub fn entry_size(&self) -> u64 {
-        Slots::<34>::size()
+        Slots::<{ AbortedTransaction::BYTES }>::size()
     }
 
     /// The number of entries.
@@ -184,9 +184,9 @@ impl TransactionIndex {
     }
 }
 
-pub(crate) fn encode(aborted: AbortedTransaction) -> [u8; 34] {
+pub(crate) fn encode(aborted: AbortedTransaction) -> [u8; AbortedTransaction::BYTES] {
     let AbortedTransaction { producer_id, first_offset, last_offset, last_stable_offset } = aborted;
-    let mut slot = [0; 34];
+    let mut slot = [0; AbortedTransaction::BYTES];
     let (_version, fields) = slot.split_at_mut(2);
     for (field, number) in
         fields.chunks_exact_mut(8).zip([producer_id, first_offset, last_offset, last_stable_offset])
@@ -196,7 +196,7 @@ pub(crate) fn encode(aborted: AbortedTransaction) -> [u8; 34] {
     slot
 }
 
-fn decode(slot: &[u8; 34]) -> Result<AbortedTransaction, Malformed> {
+fn decode(slot: &[u8; AbortedTransaction::BYTES]) -> Result<AbortedTransaction, Malformed> {
     // Kafka checks only the first byte of the version; the field has two
     match i16::from_be_bytes(field(slot, 0)) {
         0 => Ok(AbortedTransaction::fields_of(slot)),

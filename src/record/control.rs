@@ -20,8 +20,8 @@ pub enum ControlType {
 }
 
 impl ControlType {
-    /// The type of the first record of a control batch; `None` if compaction has removed the record. `buffer`:
-    /// for a compressed batch.
+    /// The type of the first record of a control batch; `None` if compaction has removed the record.
+    /// `buffer`: for a compressed batch.
     ///
     /// # Errors
     /// [`Malformed`] if the record is, or its key; its value is not read.

@@ -6,11 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::{FlushMode, TopicId};
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
+use crate::index::TIME_ENTRY_BYTES;
 use crate::record::MAX_BATCH_BYTES;
 use crate::types::{Interrupt, OnWarning};
 
 /// The size of a time index entry, the larger of the two kinds, bytes.
-const MAX_ENTRY_BYTES: u32 = 12;
+const MAX_ENTRY_BYTES: u64 = TIME_ENTRY_BYTES as u64;
 
 /// How a log is opened for writing.
 #[derive(Debug, Clone)]
@@ -72,7 +73,7 @@ impl WriterOptions {
     /// ms.
     pub(crate) fn check(&self) -> Result<()> {
         self.config.validate()?;
-        if self.config.segment_index_bytes < MAX_ENTRY_BYTES {
+        if u64::from(self.config.segment_index_bytes) < MAX_ENTRY_BYTES {
             return Err(Error::config(
                 "segment.index.bytes",
                 format!(

@@ -12,7 +12,7 @@
 
 use super::disk::{Contents, Disk};
 use super::exception::{ExceptionKind, Step, Thrown};
-use crate::index::{Entry, Search};
+use crate::index::{Entry, OFFSET_ENTRY_BYTES, Search, TIME_ENTRY_BYTES};
 use crate::types::{OffsetPosition, TimestampOffset};
 
 /// The largest file that the JVM maps.
@@ -179,7 +179,7 @@ impl<E: Entry<SIZE>, const SIZE: usize> Mapped<'_, E, SIZE> {
     }
 }
 
-impl Mapped<'_, OffsetPosition, 8> {
+impl Mapped<'_, OffsetPosition, OFFSET_ENTRY_BYTES> {
     /// Adds an entry.
     pub(super) fn append(&mut self, entry: OffsetPosition) -> Step<()> {
         if !self.has_slot(false) {
@@ -194,7 +194,7 @@ impl Mapped<'_, OffsetPosition, 8> {
     }
 }
 
-impl Mapped<'_, TimestampOffset, 12> {
+impl Mapped<'_, TimestampOffset, TIME_ENTRY_BYTES> {
     /// Adds an entry if its timestamp is above that of the last one. `is_closing`: the entry may use the last
     /// slot.
     pub(super) fn maybe_append(&mut self, entry: TimestampOffset, is_closing: bool) -> Step<()> {

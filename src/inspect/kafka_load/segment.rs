@@ -17,13 +17,11 @@ use super::run::Run;
 use super::snapshots::Snapshots;
 use crate::fs::names::{FileKind, Stage};
 use crate::index::due_entries::DueEntries;
+use crate::index::{AbortedTransaction, OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES};
 use crate::inspect::batch_place::BatchPlace;
 use crate::record::BatchHeader;
 use crate::state::producers::EndedTransaction;
 use crate::types::{OffsetPosition, TimestampOffset};
-
-/// Bytes of an entry of the transaction index.
-const TRANSACTION_ENTRY: u64 = 34;
 
 /// A segment. Its files are on the [`Disk`].
 #[derive(Debug, Clone)]
@@ -99,12 +97,14 @@ impl Segment {
     pub(super) fn offset_index<T>(
         &mut self,
         disk: &mut Disk,
-        change: impl FnOnce(&mut Mapped<'_, OffsetPosition, 8>) -> Step<T>,
+        change: impl FnOnce(&mut Mapped<'_, OffsetPosition, OFFSET_ENTRY_BYTES>) -> Step<T>,
     ) -> Step<T> {
         let name = self.name(FileKind::OffsetIndex);
         let mut file = match self.offset_index {
             Some(file) => file,
-            None => IndexFile::open::<8>(disk, &name, self.base_offset, self.max_index_size)?,
+            None => {
+                IndexFile::open::<OFFSET_ENTRY_BYTES>(disk, &name, self.base_offset, self.max_index_size)?
+            }
         };
         self.offset_index = Some(file);
         let changed = change(&mut file.mapped(disk, &name)?);
@@ -116,12 +116,12 @@ impl Segment {
     pub(super) fn time_index<T>(
         &mut self,
         disk: &mut Disk,
-        change: impl FnOnce(&mut Mapped<'_, TimestampOffset, 12>) -> Step<T>,
+        change: impl FnOnce(&mut Mapped<'_, TimestampOffset, TIME_ENTRY_BYTES>) -> Step<T>,
     ) -> Step<T> {
         let name = self.name(FileKind::TimeIndex);
         let mut file = match self.time_index {
             Some(file) => file,
-            None => IndexFile::open::<12>(disk, &name, self.base_offset, self.max_index_size)?,
+            None => IndexFile::open::<TIME_ENTRY_BYTES>(disk, &name, self.base_offset, self.max_index_size)?,
         };
         self.time_index = Some(file);
         let changed = change(&mut file.mapped(disk, &name)?);
@@ -275,8 +275,9 @@ impl Segment {
         let name = self.name(FileKind::TransactionIndex);
         let Some(mut reader) = disk.reader(&name)? else { return Ok(()) };
         let mut position = 0;
-        while position + TRANSACTION_ENTRY <= reader.size() {
-            let entry = reader.read(position, 34)?;
+        let entry_bytes = AbortedTransaction::BYTES as u64;
+        while position + entry_bytes <= reader.size() {
+            let entry = reader.read(position, AbortedTransaction::BYTES)?;
             // Kafka reads only the first byte of the version
             let version = entry.first().map_or(0, |byte| byte.cast_signed());
             let last =
@@ -288,7 +289,7 @@ impl Segment {
             if !last.is_some_and(|last| visit(position, last)) {
                 return Ok(());
             }
-            position += TRANSACTION_ENTRY;
+            position += entry_bytes;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use super::run::Run;
 use super::segment::Segment;
 use crate::error::Result;
 use crate::fs::names::FileKind;
+use crate::index::{OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES};
 
 /// What Kafka does not notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -101,17 +102,20 @@ pub(super) fn find(run: &Run, segment: &Segment, end: Option<(i64, u64)>) -> Res
         let kind = LoadWarningKind::EmptyTimeIndex;
         warnings.push(LoadWarning { kind, file: time_index, position: 0, size: 0 });
     }
-    for (kind, entry) in [(FileKind::OffsetIndex, 8_u64), (FileKind::TimeIndex, 12)] {
+    for (kind, entry) in
+        [(FileKind::OffsetIndex, OFFSET_ENTRY_BYTES), (FileKind::TimeIndex, TIME_ENTRY_BYTES)]
+    {
         let name = segment.name(kind);
         if !run.disk.is_unchanged(&name)? {
             continue;
         }
-        let Some(size) = run.disk.size(&name).filter(|size| *size >= 2 * entry) else { continue };
-        let position = size - size % entry - entry;
-        let last = run.disk.bytes_at(&name, position, usize::try_from(entry).unwrap_or(0))?;
+        let bytes = entry as u64;
+        let Some(size) = run.disk.size(&name).filter(|size| *size >= 2 * bytes) else { continue };
+        let position = size - size % bytes - bytes;
+        let last = run.disk.bytes_at(&name, position, entry)?;
         if last.iter().all(|byte| *byte == 0) {
             let kind = LoadWarningKind::PaddedIndex;
-            warnings.push(LoadWarning { kind, file: name, position, size: entry });
+            warnings.push(LoadWarning { kind, file: name, position, size: bytes });
         }
     }
     Ok(warnings)

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, FileBytes, are_zero};
-use crate::index::Entry;
+use crate::index::{Entry, OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES};
 use crate::segment::Batch;
 use crate::types::{OffsetPosition, TimestampOffset};
 
@@ -53,7 +53,7 @@ impl IndexCheck {
         preallocated: Option<u64>,
     ) -> Result<()> {
         let Some(file) = directory.identity_of(name)? else { return Ok(()) };
-        let slot = if kind == FileKind::OffsetIndex { 8 } else { 12 };
+        let slot = if kind == FileKind::OffsetIndex { OFFSET_ENTRY_BYTES } else { TIME_ENTRY_BYTES } as u64;
         // the smallest batch has 26 bytes
         let most = log_size.saturating_add(slot);
         let bytes = if preallocated.is_some_and(|size| file.size == size - size % slot) {

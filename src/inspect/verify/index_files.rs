@@ -6,6 +6,7 @@ use super::summary::Summary;
 use crate::error::Result;
 use crate::fs::FileBytes;
 use crate::fs::names::{FileKind, segment_file};
+use crate::index::{AbortedTransaction, OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES};
 use crate::segment::Segment;
 use crate::types::Interrupt;
 
@@ -29,11 +30,12 @@ impl IndexKind {
     }
 
     fn entry_size(self) -> u64 {
-        match self {
-            Self::Offset => 8,
-            Self::Time => 12,
-            Self::Transaction => 34,
-        }
+        let bytes = match self {
+            Self::Offset => OFFSET_ENTRY_BYTES,
+            Self::Time => TIME_ENTRY_BYTES,
+            Self::Transaction => AbortedTransaction::BYTES,
+        };
+        bytes as u64
     }
 }
 

@@ -28,7 +28,9 @@ mod updates;
 
 pub use entry::{ProducerEntry, SequenceRange};
 pub(crate) use rebuild::{RebuiltProducers, RebuiltSegments, SnapshotStore, WhyRemoved};
-pub(crate) use replay::{MalformedMarker, ProducerReplay, RefusedBatch, ReplayedBatch};
+#[cfg(feature = "inspect")]
+pub(crate) use replay::MalformedMarker;
+pub(crate) use replay::{ProducerReplay, RefusedBatch, ReplayedBatch};
 pub use snapshot::ProducerSnapshot;
 pub(crate) use states::LastRecord;
 pub use states::{EndedTransaction, ProducerStates};

@@ -1,5 +1,6 @@
 //! The producers of a log at an offset, from the latest valid snapshot and the batches after it; and which
-//! snapshots are taken and removed meanwhile. Kafka: `ProducerStateManager`, `UnifiedLog.rebuildProducerState`.
+//! snapshots are taken and removed meanwhile. Kafka: `ProducerStateManager`,
+//! `UnifiedLog.rebuildProducerState`.
 //!
 //! ```text
 //!   snapshots outside (log start, end]     are removed, and so are invalid ones above the one that is loaded
@@ -52,7 +53,8 @@ pub(crate) trait RebuiltSegments<S: SnapshotStore> {
     /// The base offsets of the last two segments, ascending.
     fn last_bases(&self) -> Vec<i64>;
 
-    /// The base offsets of the segments from the one with `offsets.start` up to below `offsets.end`, ascending.
+    /// The base offsets of the segments from the one with `offsets.start` up to below `offsets.end`,
+    /// ascending.
     fn between(&self, offsets: Range<i64>) -> Result<Vec<i64>, S::Error>;
 
     /// Adds the batches of a segment that end in `offsets`.

@@ -1,5 +1,5 @@
-//! The states of producers from the batches of a log, one after another: for a writer that opens a log, and for
-//! everything that derives transaction indexes and snapshots or compares them with the batches.
+//! The states of producers from the batches of a log, one after another: for a writer that opens a log, and
+//! for everything that derives transaction indexes and snapshots or compares them with the batches.
 
 use super::ProducerStates;
 use super::states::EndedTransaction;
@@ -8,8 +8,8 @@ use crate::error::Malformed;
 use crate::record::BatchHeader;
 use crate::record::control::EndMarker;
 
-/// What a control batch of a producer means whose first record is not a valid end marker: it is cut or damaged,
-/// it cannot be read within the limits, or it is of another type.
+/// What a control batch of a producer means whose first record is not a valid end marker: it is cut or
+/// damaged, it cannot be read within the limits, or it is of another type.
 ///
 /// Kafka throws an exception in each of these cases, and does not load the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,6 +43,7 @@ impl From<RefusedBatch> for Malformed {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ReplayedBatch {
     /// The marker of a control batch, unless compaction has removed it.
+    #[cfg_attr(not(feature = "inspect"), expect(dead_code, reason = "only the operator's functions use it"))]
     pub(crate) marker: Option<EndMarker>,
     /// The transaction that the marker has ended.
     pub(crate) ended: Option<EndedTransaction>,
@@ -61,6 +62,7 @@ pub(crate) struct ProducerReplay {
 
 impl ProducerReplay {
     /// `states`: the producers before the first batch.
+    #[cfg(feature = "inspect")]
     pub(crate) fn new(states: ProducerStates, malformed: MalformedMarker) -> Self {
         Self { states, malformed, ..Self::default() }
     }

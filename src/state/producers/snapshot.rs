@@ -115,6 +115,7 @@ pub(crate) fn encode<'a>(entries: impl ExactSizeIterator<Item = &'a ProducerEntr
 }
 
 /// Whether two files are valid snapshots with the same entries, byte for byte, in any order.
+#[cfg(feature = "inspect")]
 pub(crate) fn have_same_entries(one: &[u8], other: &[u8]) -> bool {
     let sorted = |bytes| {
         ProducerSnapshot::decode(bytes).ok()?;

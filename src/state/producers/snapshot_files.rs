@@ -14,8 +14,10 @@ const MAX_BYTES: u64 = 256 << 20;
 #[derive(Debug)]
 pub(crate) struct SnapshotFile {
     /// Its size, bytes.
+    #[cfg_attr(not(feature = "inspect"), expect(dead_code, reason = "a writer needs only the producers"))]
     pub(crate) size: u64,
     /// Its bytes; none if it is too large.
+    #[cfg_attr(not(feature = "inspect"), expect(dead_code, reason = "a writer needs only the producers"))]
     pub(crate) bytes: Vec<u8>,
     /// Its producers, or what is wrong and its position.
     pub(crate) decoded: Result<ProducerSnapshot, (u64, Malformed)>,

@@ -3,7 +3,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::updates::{Ended, ProducerUpdates};
+use super::updates::{Ended, ProducerUpdates, UpdatedEntries};
 use super::{ProducerEntry, ProducerSnapshot, snapshot};
 use crate::error::Malformed;
 use crate::index::AbortedTransaction;
@@ -227,15 +227,24 @@ impl ProducerStates {
     ///
     /// *Source*: `ProducerStateManager.update`, `completeTxn`.
     pub(crate) fn apply(&mut self, mut updates: ProducerUpdates) {
-        updates.take_entries(|update| match self.producers.entry(update.producer_id) {
+        match std::mem::take(&mut updates.entries) {
+            // all batches of a log
+            UpdatedEntries::Several(several) if self.producers.is_empty() => self.producers = several,
+            UpdatedEntries::Several(several) => several.into_values().for_each(|update| self.update(update)),
+            UpdatedEntries::One(only) => only.into_iter().for_each(|update| self.update(update)),
+        }
+        self.open.extend(updates.begun);
+        for ended in &updates.ended {
+            self.open.remove(&ended.first_offset);
+        }
+    }
+
+    fn update(&mut self, update: ProducerEntry) {
+        match self.producers.entry(update.producer_id) {
             Entry::Occupied(mut known) => known.get_mut().update(update),
             Entry::Vacant(place) => {
                 place.insert(update);
             }
-        });
-        self.open.extend(updates.begun);
-        for ended in &updates.ended {
-            self.open.remove(&ended.first_offset);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::record::control::{ControlType, EndMarker};
 /// *Source*: `ProducerAppendInfo`; `UnifiedLog.analyzeAndValidateProducerState`.
 #[derive(Debug, Default)]
 pub(crate) struct ProducerUpdates {
-    entries: Entries,
+    pub(super) entries: UpdatedEntries,
     /// The first offset and the producer of each transaction that begins.
     pub(super) begun: Vec<(i64, i64)>,
     /// The transactions that markers end, in their order.
@@ -23,20 +23,20 @@ pub(crate) struct ProducerUpdates {
 
 /// The producers after the append, with only its batches.
 #[derive(Debug)]
-enum Entries {
+pub(super) enum UpdatedEntries {
     /// At most one, as in most appends.
     One(Option<ProducerEntry>),
     /// By their ids.
     Several(BTreeMap<i64, ProducerEntry>),
 }
 
-impl Default for Entries {
+impl Default for UpdatedEntries {
     fn default() -> Self {
         Self::One(None)
     }
 }
 
-impl Entries {
+impl UpdatedEntries {
     /// The entry of a producer, for its next batch. `new`: the entry of one without a batch in this append.
     fn of(&mut self, producer_id: i64, new: impl FnOnce() -> ProducerEntry) -> &mut ProducerEntry {
         if let Self::One(first) = self
@@ -117,14 +117,6 @@ impl ProducerUpdates {
         }
         entry.append(header);
         Ok(())
-    }
-
-    /// Calls `use_entry` with the producers.
-    pub(super) fn take_entries(&mut self, use_entry: impl FnMut(ProducerEntry)) {
-        match &mut self.entries {
-            Entries::One(only) => only.take().into_iter().for_each(use_entry),
-            Entries::Several(several) => std::mem::take(several).into_values().for_each(use_entry),
-        }
     }
 }
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import pickle
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import corpus
 import pytest
+from batches import crc32c
 from corpus import Partition
 
 import cordwood as cw
@@ -43,6 +46,15 @@ def remove_derived(path: Path) -> None:
             file.unlink()
 
 
+def snapshots_in_any_order(snapshot: bytes) -> Iterator[bytes]:
+    """The files with the same producers: Kafka writes them in the order of a hash map."""
+    entries = [snapshot[at : at + 46] for at in range(10, len(snapshot), 46)]
+    assert len(entries) < 7
+    for ordered in itertools.permutations(entries):
+        body = snapshot[6:10] + b"".join(ordered)
+        yield snapshot[:2] + crc32c(body).to_bytes(4, "big") + body
+
+
 @pytest.mark.parametrize("partition", corpus.partitions(), ids=str)
 def test_rebuilt_files_have_the_bytes_of_kafkas_recovery(partition: Partition, tmp_path: Path) -> None:
     path = copied(partition, tmp_path)
@@ -51,7 +63,8 @@ def test_rebuilt_files_have_the_bytes_of_kafkas_recovery(partition: Partition, t
     for name, (size, checksum) in expected(partition).items():
         content = (path / name).read_bytes()
         assert len(content) == size, name
-        assert hashlib.sha256(content).hexdigest() == checksum, name
+        written = snapshots_in_any_order(content) if name.endswith(".snapshot") else [content]
+        assert checksum in [hashlib.sha256(one).hexdigest() for one in written], name
     assert report.interval_source == "given"
     assert {file.reason for file in report.files} <= {"missing"}
     assert cw.rebuild_indexes(path, config=settings(partition)).is_clean

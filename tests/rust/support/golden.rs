@@ -46,8 +46,8 @@ pub fn manifest() -> &'static Value {
     &MANIFEST
 }
 
-/// A snapshot of producers without its checksum, and the bytes of its entries, sorted: Kafka writes them in the
-/// order of a hash map, and reads any.
+/// A snapshot of producers without its checksum, and the bytes of its entries, sorted: Kafka writes them in
+/// the order of a hash map, and reads any.
 pub fn sorted_snapshot(bytes: &[u8]) -> (&[u8], &[u8], Vec<&[u8]>) {
     let mut entries: Vec<_> = bytes[10..].chunks(46).collect();
     entries.sort_unstable();
