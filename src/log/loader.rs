@@ -1,6 +1,7 @@
 //! Decides which files of a directory belong to the log, as Kafka does, but without changing any. Kafka:
 //! `LogLoader`, passes 1 to 4.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,8 +9,9 @@ use std::sync::Arc;
 use super::replacement::Replacement;
 use crate::error::Result;
 use crate::fs::names::{FileKind, Stage, segment_file};
-use crate::fs::{FileType, SegmentFile};
+use crate::fs::{Directory, FileType, SegmentFile};
 use crate::segment::{Batch, OpenFiles, SCAN_READ, Segment, SegmentFiles, Step, Warnings, with_descriptors};
+use crate::state::kept_files::KeptFiles;
 
 /// The contents of the directory: the files of each segment by base offset, and warnings about ignored files.
 #[derive(Debug, Default)]
@@ -122,7 +124,28 @@ pub(super) fn replacement_in(
             Step::End | Step::Damage(_) => end..end,
         })
     };
-    Replacement::find(files, offsets_of, |file| batches_of(&segment_of(file)))
+    let files = without_kept(&open_files.directory, files)?;
+    Replacement::find(&files, offsets_of, |file| batches_of(&segment_of(file)))
+}
+
+/// The files without `.deleted` ones that a recovery has kept, which a replacement after it did not rename.
+fn without_kept<'a>(directory: &Directory, files: &'a [SegmentFile]) -> Result<Cow<'a, [SegmentFile]>> {
+    let has = |stage| files.iter().any(|file| file.parsed.stage == stage);
+    if !(has(Stage::Swap) && has(Stage::Deleted)) {
+        return Ok(Cow::Borrowed(files));
+    }
+    let kept = KeptFiles::read(directory)?;
+    let mut others = Vec::new();
+    for file in files {
+        let size = match file.parsed.stage {
+            Stage::Deleted => directory.identity_of(&file.name)?.map(|now| now.size),
+            _ => None,
+        };
+        if size.is_none_or(|size| !kept.may_have(&file.name, size)) {
+            others.push(file.clone());
+        }
+    }
+    Ok(Cow::Owned(others))
 }
 
 /// The offsets of the batches of a `.log` that have the right checksums, those of adjacent ones as one range.
