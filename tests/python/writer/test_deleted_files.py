@@ -449,3 +449,24 @@ def test_the_deleted_file_of_a_damaged_segment_that_has_other_records_does_not_r
     deleted.write_bytes(batch(bases[1], [Rec(b"a")]))
     flip(path / f"{bases[1]:020}.log", 30)
     assert COPY in evidence(path)[deleted.name][0]
+
+
+def test_a_deleted_file_that_was_kept_is_no_original_of_a_later_compaction(tmp_path: Path) -> None:
+    """The compaction has removed its originals when the process ended; the file that stayed is older."""
+    segments = [(base, [batch(base, [Rec(b"%d" % base), Rec(b"%d" % (base + 1))])]) for base in (0, 2, 4, 6)]
+    path = write_partition(tmp_path / "orders-0", segments)
+    kept = {f"{2:020}.log.deleted"}
+    (path / f"{2:020}.log").rename(path / f"{2:020}.log.deleted")
+    cw.LogWriter(path).close()
+    assert files(path) == kept
+    (path / ".cordwood.clean").unlink()
+    replaced = [path / f"{base:020}.log" for base in (0, 4)]
+    (path / f"{0:020}.log.swap").write_bytes(b"".join(file.read_bytes() for file in replaced))
+    for file in replaced:
+        for suffix in SUFFIXES:
+            file.with_suffix(f".{suffix}").unlink()
+    expected = [0, 1, 4, 5, 6, 7]
+    assert [record.offset for record in cw.Log(path).records()] == expected
+    cw.LogWriter(path).close()
+    assert [record.offset for record in cw.Log(path).records()] == expected
+    assert files(path) == kept
