@@ -19,7 +19,8 @@ use super::Log;
 use crate::config::LogConfig;
 use crate::error::Result;
 use crate::record::LOG_OVERHEAD;
-use crate::segment::{SCAN_READ, Segment, Step};
+use crate::segment::{SCAN_READ, Segment, Step, entry_names};
+use crate::types::OffsetPosition;
 
 /// The size of the segments whose headers are read, from the last one backwards, bytes.
 const MAX_BYTES: u64 = 256 << 20;
@@ -104,19 +105,23 @@ fn range_of(segment: &Segment) -> Result<Option<(usize, Range<u64>)>> {
     }
     let mut entries = Vec::new();
     for slot in 0..index.entries() {
-        let entry = segment.or_warn(index.entry(slot).map(Some));
-        let Some(position) = entry.and_then(|entry| u64::try_from(entry.position).ok()) else {
-            return Ok(None);
-        };
-        entries.push(position);
+        let Some(entry) = segment.or_warn(index.entry(slot).map(Some)) else { return Ok(None) };
+        entries.push(entry);
     }
+    let is_at =
+        |entry: &OffsetPosition, position| u64::try_from(entry.position).is_ok_and(|at| at == position);
     let mut entries = entries.into_iter().peekable();
     let (mut range, mut last, mut count) = (0..u64::MAX, 0, 0);
     let mut walk = segment.walk(-1, SCAN_READ)?;
     while let Step::Batch(batch) = walk.step()? {
         segment.open_files().interrupt.check()?;
         let distance = batch.position - last;
-        if entries.next_if_eq(&batch.position).is_some() {
+        if let Some(entry) = entries.next_if(|entry| is_at(entry, batch.position)) {
+            // one of an append of several batches, or of a part of a compaction, is not due for its batch
+            // alone
+            if entry_names(entry.offset, &batch.header, true) != Some(true) {
+                return Ok(None);
+            }
             range.end = range.end.min(distance);
             last = batch.position;
             count += 1;
@@ -124,7 +129,7 @@ fn range_of(segment: &Segment) -> Result<Option<(usize, Range<u64>)>> {
             range.start = range.start.max(distance);
         }
     }
-    let is_filled = entries.all(|position| position >= walk.position);
+    let is_filled = entries.all(|entry| u64::try_from(entry.position).is_ok_and(|at| at >= walk.position));
     Ok((is_filled && count > 0 && !range.is_empty()).then_some((count, range)))
 }
 

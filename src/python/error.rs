@@ -52,12 +52,17 @@ pub(super) fn to_python(py: Python<'_>, error: Error) -> PyErr {
 
 /// The exception for an error of a call that changes a log: it cannot skip damage.
 pub(super) fn of_change(py: Python<'_>, error: Error) -> PyErr {
-    let is_of_damage = advice(&error) == Some(SKIP_DAMAGE);
+    let is_damage = is_damage_of_log(&error);
     let exception = to_python(py, error);
-    if !is_of_damage {
+    if !is_damage {
         return exception;
     }
     exception.value(py).setattr("advice", FIND_DAMAGE).err().unwrap_or(exception)
+}
+
+/// Whether a `.log` is damaged, and not another file.
+fn is_damage_of_log(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { place, .. } if place.file.extension().is_some_and(|extension| extension == "log"))
 }
 
 const SKIP_DAMAGE: &str = "read what is left with on_damage=\"skip\"";
@@ -130,11 +135,7 @@ fn make(py: Python<'_>, class: &str, message: &str, error: Option<&Error>) -> Py
 fn advice(error: &Error) -> Option<&'static str> {
     match error {
         // a scan skips damage only in a `.log`
-        Error::Corrupt { place, .. }
-            if place.file.extension().is_some_and(|extension| extension == "log") =>
-        {
-            Some(SKIP_DAMAGE)
-        }
+        error if is_damage_of_log(error) => Some(SKIP_DAMAGE),
         Error::BatchTooLarge { .. } => Some("raise max_batch_bytes, if the memory is there"),
         Error::LogChanged { .. } => Some("open the log again or call refresh(), and plan splits again"),
         Error::LogNotFound { found: NotFound::NoSegment, .. } => {

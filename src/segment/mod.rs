@@ -70,9 +70,7 @@ use pair_cache::RecentPairs;
 pub(crate) use part::{IndexBytes, Part, PartBuilder};
 pub use planned::{Change, PlannedSegment};
 pub(crate) use roll::{RollParams, is_relative, should_roll};
-pub(crate) use search::Found;
-#[cfg(feature = "inspect")]
-pub(crate) use search::entry_names;
+pub(crate) use search::{Found, entry_names};
 #[cfg(feature = "arrow")]
 pub(crate) use shared_bytes::SharedBytes;
 pub(crate) use shared_bytes::reusable;

@@ -8,8 +8,8 @@
 //!                               24500 └─ one read ─┘ and the header after it
 //! ```
 //!
-//! The entries are hints. The batch is used if its header, its checksum and the header after it agree with all
-//! of them; otherwise the walk of [`Segment::find_offset`] decides.
+//! The entries are hints. The batch is used if its header, its checksum and the header after it agree with
+//! all of them; otherwise the walk of [`Segment::find_offset`] decides.
 
 use super::damage::{Preceding, follows};
 use super::verified_batches::BatchKey;
@@ -21,8 +21,8 @@ use crate::record::V2_HEADER;
 use crate::types::OffsetPosition;
 
 impl Segment {
-    /// The batch that contains `offset`, if the entries around it name the batch and the log agrees. `None` if
-    /// [`Segment::find_offset`] has to walk.
+    /// The batch that contains `offset`, if the entries around it name the batch and the log agrees. `None`
+    /// if [`Segment::find_offset`] has to walk.
     ///
     /// # Errors
     /// Those of reading the `.log`.

@@ -249,8 +249,8 @@ impl Segment {
     }
 }
 
-/// Whether a look-up reads a batch and the header after it at once. A larger one is read after the header after
-/// it agrees: its length may be wrong.
+/// Whether a look-up reads a batch and the header after it at once. A larger one is read after the header
+/// after it agrees: its length may be wrong.
 fn is_read_at_once(batch: &Batch) -> bool {
     batch.header.size as usize <= MAX_LOOKUP_READ
 }

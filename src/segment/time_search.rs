@@ -15,8 +15,8 @@ impl Segment {
     /// `LogSegment.findOffsetByTimestamp`, which stops too early in some cases; this one continues.
     ///
     /// Verifies every batch that it skips by its header, because the checksum protects the maximum timestamp,
-    /// unless a look-up has verified it before, or the time index has the same maximum for it; and each batch
-    /// that it decodes.
+    /// unless a look-up has verified it before, or the time index has the same maximum for it and the next
+    /// batch confirms its length; and each batch that it decodes.
     pub(crate) fn find_time(&self, target: i64, from: i64) -> Result<Option<TimestampOffset>> {
         let found = self.find_time_unchecked(target, from);
         self.check_unchanged()?;
@@ -72,13 +72,19 @@ impl Segment {
             && batch.end() > walk.position
         {
             walk.before = None;
-            walk.pass(&batch);
+            let is_next = |next: &BatchHeader| next.base_offset == batch.header.last_offset + 1;
+            if walk.header_at(batch.end())?.is_ok_and(is_next) {
+                walk.pass(&batch);
+            } else {
+                // no checksum covers its length, so it is verified
+                walk.position = batch.position;
+            }
         }
         Ok(walk)
     }
 
-    /// The batch of the last entry below `target`, if the log confirms the entry: the batch has no record at or
-    /// after `target`, as its header and the entry say. Reads headers through `walk`, without moving it.
+    /// The batch of the last entry below `target`, if the log confirms the entry: the batch has no record at
+    /// or after `target`, as its header and the entry say. Reads headers through `walk`, without moving it.
     fn batch_before_time(&self, index: &TimeIndex, target: i64, walk: &mut Walk) -> Result<Option<Batch>> {
         // strictly below: a record at the target may be before the batch of an equal entry
         let Some(below) = target.checked_sub(1) else { return Ok(None) };

@@ -16,7 +16,7 @@
 use std::collections::BTreeMap;
 
 use super::checksummed_text;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::Directory;
 
 /// The name of the file. It must not end with `.deleted`: see
@@ -47,10 +47,14 @@ pub(crate) struct KeptFiles {
 }
 
 impl KeptFiles {
-    /// Reads the file; empty if there is none.
+    /// Reads the file; empty if there is none. One that cannot be read counts as damaged.
     pub(crate) fn read(directory: &Directory) -> Result<Self> {
-        let Some(text) = directory.read_small(KEPT_FILES, MAX_BYTES)? else { return Ok(Self::default()) };
-        let Ok(fields) = checksummed_text::read(&text) else {
+        let text = match directory.read_small(KEPT_FILES, MAX_BYTES) {
+            Ok(None) => return Ok(Self::default()),
+            Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),
+            text => text.ok().flatten(),
+        };
+        let Some(fields) = text.and_then(|text| checksummed_text::read(&text).ok()) else {
             return Ok(Self { is_damaged: true, ..Self::default() });
         };
         let names = fields.keys().filter(|name| !name.contains('/'));

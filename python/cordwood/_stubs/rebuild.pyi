@@ -82,10 +82,10 @@ def rebuild_indexes(
 ) -> RebuildReport:
     """Compute `.index`, `.timeindex`, `.txnindex` and `.snapshot` from the `.log` files. Return how the files differ.
 
-    The contents are byte for byte the same as after Kafka's recovery. A dry run compares them with the files and
-    changes nothing. With `dry_run=False` the files that differ are replaced: all segments are read first, the old bytes
-    are kept in `quarantine/`, and a file is replaced as a whole, so that the call can be repeated after a crash. `.log`
-    files are never changed.
+    The contents are byte for byte the same as after Kafka's recovery; a snapshot has the same entries, by ascending
+    producer id. A dry run compares them with the files and changes nothing. With `dry_run=False` the files that differ
+    are replaced: all segments are read first, the old bytes are kept in `quarantine/`, and a file is replaced as a
+    whole, so that the call can be repeated after a crash. `.log` files are never changed.
 
     The entries of an index depend on `index.interval.bytes`. Give the settings of the topic with *config*. If it does
     not state the interval, that is the topic's in the metadata of the data directory, the one that the existing offset

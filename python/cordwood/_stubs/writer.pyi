@@ -111,7 +111,10 @@ class LogWriter:
         """The absolute path of the partition directory, with symbolic links resolved."""
     @property
     def config(self) -> LogConfig:
-        """The settings: the object that was given as *config*; or a `LogConfig`, if some are the topic's."""
+        """The settings: the object that was given as *config*; or a `LogConfig`, if some are the topic's.
+
+        An interval of index entries that the existing indexes show is not among them: `plan_recovery` has it.
+        """
     @property
     def flush_mode(self) -> str:
         """The flush mode, as a text that `flush` accepts."""

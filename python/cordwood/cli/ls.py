@@ -83,8 +83,9 @@ def ls(  # noqa: PLR0913, PLR0917  (a command's options)
     """List the partitions or topics of data directories, or the segments of a partition.
 
     The partitions of several data directories are in one list. On disk are all files of a partition: logs, indexes,
-    snapshots, quarantine/. Batches are not read: contents are unchecked unless the directory cannot be opened. A last
-    line counts what is not in the table. Offsets that no segment has are named, unless the log is compacted.
+    snapshots, quarantine/. Records are not read: contents are unchecked unless the directory cannot be opened. A last
+    line counts what is not in the table. Offsets that no segment has are named, unless the log is compacted; headers of
+    batches are read for that, where offsets are missing.
 
     \b
     cordwood ls /var/lib/kafka                         size, first and end offset of every partition
@@ -250,8 +251,9 @@ def _opened(directory: LogDir, name: str) -> dict[str, Any]:
             "log_start_offset": log.log_start_offset,
             "log_end_offset": log.log_end_offset,
             "segments": len(log.segments),
-            "missing": _missing(log),
             "warnings": log.warnings,
+            # last, because it warns of them
+            "missing": _missing(log),
         }
     except (CordwoodError, OSError) as error:
         # a partition that Kafka has just created has no segment yet
@@ -311,6 +313,7 @@ def _by_topic(partitions: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "file_bytes": sum(entry["file_bytes"] or 0 for entry in entries),
             "disk_bytes": sum(entry["disk_bytes"] or 0 for entry in entries),
             "modified": max((entry["modified"] for entry in entries if entry["modified"] is not None), default=None),
+            "missing": [entry["name"] for entry in entries if entry.get("missing")],
             "not_opened": [entry["name"] for entry in entries if "error" in entry],
             "not_listed": [entry["name"] for entry in entries if entry["disk_bytes"] is None],
         }
@@ -319,7 +322,9 @@ def _by_topic(partitions: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _topic_row(entry: dict[str, Any]) -> list[str]:
-    failed = entry["not_opened"]
+    failed, gaps = entry["not_opened"], entry["missing"]
+    notes = [f"not opened: {', '.join(failed)}"] if failed else []
+    notes += [f"no segment contains some offsets of {', '.join(gaps)}"] if gaps else []
     return [
         entry["topic"],
         bytes_in_words(entry["disk_bytes"]),
@@ -327,7 +332,7 @@ def _topic_row(entry: dict[str, Any]) -> list[str]:
         str(entry["partitions"]),
         _modified(entry),
         "unchecked",
-        f"not opened: {', '.join(failed)}" if failed else "",
+        "; ".join(notes),
     ]
 
 

@@ -43,10 +43,10 @@ def reindex(  # noqa: PLR0913, PLR0917  (a command's options)
 ) -> None:
     """Rebuild indexes and producer snapshots from the log. Without --yes, only print what differs.
 
-    Computes .index, .timeindex, .txnindex and .snapshot from the .log files, byte for byte as Kafka's recovery does,
-    and compares them with the files. With --yes, files that differ are replaced, and the old ones are kept in
-    quarantine/ in the partition directory. The .log files are never changed. Stop the broker first: its lock is an
-    error with --yes.
+    Computes .index, .timeindex, .txnindex and .snapshot from the .log files, byte for byte as Kafka's recovery does (a
+    snapshot has the same entries, in ascending order), and compares them with the files. With --yes, files that differ
+    are replaced, and the old ones are kept in quarantine/ in the partition directory. The .log files are never changed.
+    Stop the broker first: its lock is an error with --yes.
 
     The entries of an index depend on index.interval.bytes: from --set, the topic's settings in the metadata of the data
     directory or --properties, else from the existing indexes, else Kafka's default.

@@ -13,10 +13,10 @@ use crate::segment::is_relative;
 /// Gaps of a log, between segments and within them.
 ///
 /// A gap is what compaction leaves, and what a batch or a segment leaves that was taken out. So it is no
-/// evidence that a segment beside it was not lost. Between two segments it is an error, because the files of a
-/// segment are easily lost. Within one it is a warning: hardly anything but compaction takes whole batches out
-/// of the middle of a file, and compaction leaves no other trace where each batch has one record. Both are
-/// less if something explains the gap:
+/// evidence that a segment beside it was not lost. Between two segments it is an error, because the files of
+/// a segment are easily lost. Within one it is a warning: hardly anything but compaction takes whole batches
+/// out of the middle of a file, and compaction leaves no other trace where each batch has one record. Both
+/// are less if something explains the gap:
 ///
 /// - The log was compacted, by batches that compaction has rewritten, the cleaner's checkpoint, or the
 ///   topic's settings: no finding within a segment, and none between two if one of them may have lost its

@@ -162,9 +162,9 @@ rules! {
     FutureTimestamps = "future_timestamps", Info,
         Remedy::manual("retention by time keeps the segment until then; limit message.timestamp.after.max.ms"),
         "loads it; retention by time does not delete the segment before that time";
-    /// Offsets in no batch. Between two segments it is an error unless something explains the gap: a segment may
-    /// be lost. Between two batches of a segment it is a warning, because hardly anything but compaction takes
-    /// whole batches out of a file, and a note if a truncation explains the gap.
+    /// Offsets in no batch. Between two segments it is an error unless something explains the gap: a segment
+    /// may be lost. Between two batches of a segment it is a warning, because hardly anything but compaction
+    /// takes whole batches out of a file, and a note if a truncation explains the gap.
     OffsetGap = "offset_gap", Error, Remedy::manual("restore the missing segment or batches from another replica"),
         "loads it; readers continue after the gap without an error";
     /// Batches of a producer that contradict its open transaction.

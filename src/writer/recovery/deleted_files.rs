@@ -16,7 +16,7 @@
 //! An undamaged live batch stands for a record at its offset if its leader epoch is not lower: with the same
 //! epoch it is the same record, because the leader of an epoch writes each offset once. With a higher one,
 //! the log was truncated there and written again, as a follower does. Epochs never fall in a log, so that a
-//! live batch with a higher epoch shows for the offsets after it, too, that they were truncated. No checksum
+//! higher one in its last batch shows for the offsets after it, too, that they were truncated. No checksum
 //! covers an epoch; therefore `leader-epoch-checkpoint` must confirm this.
 //!
 //! What is kept is noted in `.cordwood.kept`. In a compacted log, offsets may be missing, and after damage
@@ -210,6 +210,7 @@ impl<'a> OnlyCopies<'a> {
         let was_kept = self.kept_before.may_have(&file.name, identity.size);
         let merged_from = Some(file.parsed.base_offset).filter(|_| !was_kept);
         for run in runs {
+            self.log.options().interrupt.check()?;
             if !self.has_run(run, needed, merged_from, is_verified)? {
                 return Ok(false);
             }
@@ -233,29 +234,39 @@ impl<'a> OnlyCopies<'a> {
                 Some(deleted_base) => self.merged_run(segment, deleted_base, is_verified)?,
                 None => None,
             };
-            for live in merged.as_slice().iter().chain(&self.live(segment, is_verified)?.runs) {
-                if live.offsets.contains(&next) && (live.epoch < 0 || run.epoch <= live.epoch) {
-                    next = live.offsets.end.min(needed.end);
+            let stands = |live: &OffsetRun, next: i64| {
+                live.offsets.contains(&next) && (live.epoch < 0 || run.epoch <= live.epoch)
+            };
+            if let Some(merged) = merged.filter(|merged| stands(merged, next)) {
+                next = merged.offsets.end.min(needed.end);
+            }
+            let live = &self.live(segment, is_verified)?.runs;
+            let from = live.partition_point(|live| live.offsets.end <= next);
+            for live in live.get(from..).unwrap_or_default() {
+                if !stands(live, next) {
+                    break;
                 }
+                next = live.offsets.end.min(needed.end);
             }
         }
         Ok(next >= run.offsets.end || self.is_truncated(next, run.epoch, is_verified)?)
     }
 
-    /// Whether a record was truncated: the log has a higher leader epoch at or below its offset.
+    /// Whether a record was truncated: the log ends before its offset, with a higher leader epoch. Between
+    /// live batches, the offset of a truncated record was written again: without a batch there, a record is
+    /// missing, or a bit of the epoch in the deleted file is flipped.
     fn is_truncated(&mut self, offset: i64, epoch: i32, is_verified: bool) -> Result<bool> {
         let log = self.log;
         let is_later = |(known, start): &(i32, i64)| *known > epoch && *start <= offset;
         if epoch < 0 || !self.epochs.entries().iter().any(is_later) {
             return Ok(false);
         }
-        let mut segment = log.segments().floor(offset);
-        while let Some(floor) = segment {
-            let runs = &self.live(floor, is_verified)?.runs;
-            if let Some(run) = runs.iter().rfind(|run| run.offsets.start <= offset) {
-                return Ok(run.epoch > epoch);
+        let mut segment = log.segments().last();
+        while let Some(last) = segment {
+            if let Some(run) = self.live(last, is_verified)?.runs.last() {
+                return Ok(run.offsets.start <= offset && run.epoch > epoch);
             }
-            segment = log.segments().floor(floor.base_offset() - 1);
+            segment = log.segments().floor(last.base_offset() - 1);
         }
         Ok(false)
     }

@@ -90,3 +90,14 @@ def test_an_epoch_that_the_history_does_not_confirm_truncates_nothing(tmp_path: 
     history = file.with_name("leader-epoch-checkpoint")
     history.unlink() if text is None else history.write_text(text)
     assert named(cw.LogWriter.plan_recovery(file.parent).kept_files) == {file.name}
+
+
+@pytest.mark.parametrize("epoch", [3, 1])
+def test_a_segment_that_is_lost_between_live_ones_stays_also_with_a_flipped_bit_of_its_epoch(
+    tmp_path: Path, epoch: int
+) -> None:
+    """A truncated record at offset 2 would have been written again before 3."""
+    live = [(0, of_epoch(2, 0, 1)), (3, of_epoch(3, 3, 4))]
+    file = truncated_log(tmp_path / "orders-0", *live, deleted=of_epoch(epoch, 2), at=2)
+    write_epochs(file.parent, (2, 0), (3, 2))
+    assert stays(file)

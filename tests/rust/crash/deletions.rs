@@ -255,8 +255,8 @@ impl History {
             self.writer.as_mut().unwrap().close()?;
             self.writer = None;
             let writer = self.open(&self.disk)?;
-            // an opening finds the end of the last batch; the new epoch begins there, also below a hole, so that
-            // records of the old one above it count as truncated
+            // an opening finds the end of the last batch; the new epoch begins there, also below a hole, so
+            // that records of the old one above it count as truncated
             after.truncate_to(writer.log_end_offset());
             self.writer = Some(writer);
         }

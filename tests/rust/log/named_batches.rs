@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use cordwood::config::LogConfig;
+use cordwood::log::{Ranges, ScanOptions};
 use cordwood::record::NewRecord;
 use cordwood::types::Io;
 use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
@@ -13,7 +14,7 @@ use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 use crate::support::batches::{BatchV2, Built, Rec};
 use crate::support::naive;
 use crate::support::partition::{Indexing, PartitionBuilder, file_name};
-use crate::support::reading::{folder, locate, located, open};
+use crate::support::reading::{folder, locate, located, open, scan};
 use crate::support::step;
 
 /// As [`located`] returns it.
@@ -34,8 +35,8 @@ fn write(parent: &Path, batches: Vec<Built>) -> std::path::PathBuf {
     PartitionBuilder::new(Indexing::every(4096)).segment(0, batches).write(parent, "t-0")
 }
 
-/// The offsets of the middle records, and of one in the gap, in an order that jumps; and where they are. There
-/// are too few of them for a table.
+/// The offsets of the middle records, and of one in the gap, in an order that jumps; and where they are.
+/// There are too few of them for a table.
 fn expected(dir: &Path) -> Vec<(i64, Location)> {
     let log = naive::read(dir).unwrap();
     let mut offsets: Vec<i64> = log.batches.iter().map(|batch| batch.base_offset + 1).collect();
@@ -117,8 +118,8 @@ fn a_flipped_bit_of_the_log_gives_the_same_location_or_an_error() {
     let dir = write(parent.path(), built);
     let expected = expected(&dir);
     let (mut same, mut errors) = (0, 0);
-    // all bits of the headers but those of the last batch, whose base offset nothing confirms, and some of the
-    // records
+    // all bits of the headers but those of the last batch, whose base offset nothing confirms, and some of
+    // the records
     let headers = starts[..8].iter().flat_map(|start| *start..start + 8 * 61);
     let records = (8 * 61..starts[8]).step_by(4099);
     let bits = headers.chain(records).step_by(step(3));
@@ -135,6 +136,43 @@ fn a_flipped_bit_of_the_log_gives_the_same_location_or_an_error() {
                     errors += 1;
                 }
             }
+        }
+    });
+    assert!(same > 1_000 && errors > 300, "{same} {errors}");
+}
+
+/// Batches of one record and 8,192 bytes, so that a flipped bit of a length leads to the start of another one.
+fn equal_batches() -> Vec<Built> {
+    let batch = |offset: i64, size| {
+        BatchV2::new(offset).record(Rec::at(1_000 + offset).value(vec![b'v'; size])).build()
+    };
+    let overhead = batch(0, 8_000).bytes.len() - 8_000;
+    let built: Vec<Built> = (0..12).map(|offset| batch(offset, 8_192 - overhead)).collect();
+    assert!(built.iter().all(|batch| batch.bytes.len() == 8_192));
+    built
+}
+
+#[test]
+fn a_flipped_bit_of_a_length_gives_the_same_record_for_a_time_or_an_error() {
+    let parent = folder();
+    let dir = write(parent.path(), equal_batches());
+    let (mut same, mut errors) = (0, 0);
+    // of the last batch, a wrong length makes a torn write
+    let lengths = (0..11).flat_map(|batch| 8 * (8_192 * batch + 8)..8 * (8_192 * batch + 12));
+    flip_each(&dir.join(file_name(0, "log")), lengths, |bit| {
+        for offset in (1..11).rev() {
+            let log = open(&dir, Io::Pread);
+            match log.offset_for_time(1_000 + offset) {
+                Ok(found) => {
+                    let found = found.map(|found| (found.timestamp, found.offset));
+                    assert_eq!(found, Some((1_000 + offset, offset)), "bit {bit}");
+                    same += 1;
+                }
+                Err(_) => errors += 1,
+            }
+            let ranges = Ranges { start_time: Some(1_000 + offset), ..Ranges::default() };
+            let read = scan(&log, ScanOptions { ranges, ..ScanOptions::default() });
+            assert!(read.error.is_some() || read.offsets() == (offset..12).collect::<Vec<_>>(), "bit {bit}");
         }
     });
     assert!(same > 1_000 && errors > 300, "{same} {errors}");

@@ -12,6 +12,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
+from cordwood._core import _local_path
 from cordwood.cli.exit_codes import FAILED, USAGE, UsageError, exit_code_of, say, stop_when_unread
 from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.once import CommandWithOptionsOnce
@@ -243,7 +244,7 @@ def export(  # noqa: PLR0913, PLR0917
     """  # noqa: D301
     options = _options(option, since, until)
     # a finished export does not need them
-    if not Path(output).exists():
+    if not Path(_local_path(output)).exists():
         checked(path, options).check()
     with session("export", master) as spark, ExportWatch(spark) as watch:
         try:
