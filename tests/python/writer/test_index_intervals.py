@@ -119,3 +119,14 @@ def test_the_commands_say_with_which_interval_indexes_were_rebuilt(partition: Pa
     path = Path(shutil.copytree(partition, tmp_path / "json" / "orders-0"))
     document = json.loads(outputs("recover", path, "--json")[1])
     assert (document["index_interval_bytes"], document["interval_source"]) == (INTERVAL, "inferred")
+
+
+def test_entries_of_several_batches_each_show_no_interval(partition: Path) -> None:
+    """A follower's append of several batches has one entry, with the last offset of all."""
+    for file in partition.glob("*.index"):
+        content = file.read_bytes()
+        entries = [content[at : at + 8] for at in range(0, len(content), 8)]
+        pairs = zip(entries[::2], entries[1::2], strict=False)
+        file.write_bytes(b"".join(second[:4] + first[4:] for first, second in pairs))
+    plan = cw.LogWriter.plan_recovery(partition)
+    assert (plan.index_interval_bytes, plan.interval_source) == (4096, "default")
