@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Kafka reads the entries in any order, and writes them in that of a hash map. Here they are written by
-//! ascending producer id, so files are compared as sets of entries ([`snapshot::have_same_entries`]).
+//! ascending producer id, so files are compared as sets of entries (`have_same_entries`).
 
 mod entry;
 mod rebuild;
