@@ -141,7 +141,8 @@ fn a_flipped_bit_of_the_log_gives_the_same_location_or_an_error() {
     assert!(same > 1_000 && errors > 300, "{same} {errors}");
 }
 
-/// Batches of one record and 8,192 bytes, so that a flipped bit of a length leads to the start of another one.
+/// Batches of one record and 8,192 bytes, so that a flipped bit of a length leads to the start of another
+/// one.
 fn equal_batches() -> Vec<Built> {
     let batch = |offset: i64, size| {
         BatchV2::new(offset).record(Rec::at(1_000 + offset).value(vec![b'v'; size])).build()
