@@ -22,8 +22,9 @@ class LogWriter:
     recovers it: no acknowledged record is lost; only a torn last write is cut, and its bytes are kept in `quarantine/`.
 
     *config*: a `LogConfig`. What it does not state is the topic's setting in the metadata of the data directory
-    (`LogConfig.from_metadata`), or else Kafka's default; `index.interval.bytes` is then the one that the existing
-    indexes show (`RecoveryPlan.interval_source`). Metadata that cannot be read is a warning. *topic_id*: 22 characters,
+    (`LogConfig.from_metadata`), or else Kafka's default; `index.interval.bytes` is then the one of the writer that
+    closed the log, or in a log that no `LogWriter` has opened, the one that the indexes show
+    (`RecoveryPlan.interval_source`). Metadata that cannot be read is a warning. *topic_id*: 22 characters,
     as Kafka prints it, for `partition.metadata`. *leader_epoch*: the epoch of new batches, not below the latest epoch
     of the log; by default the latest epoch, and 0 in a new log. *producer_id_expiration_ms*: a producer id without an
     open transaction is forgotten if its last batch or marker is this old (Kafka: the broker's

@@ -19,6 +19,7 @@ use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
 use crate::state::clean_marker::{CleanMarker, durable_offset};
 use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::LeaderEpochs;
+use crate::state::truncation_count;
 use crate::writer::WriterOptions;
 use crate::writer::partition::Partition;
 use crate::writer::producers::ProducerPlan;
@@ -277,7 +278,9 @@ impl Existing<'_> {
     }
 
     /// The interval of index entries, and where it is from: the settings, the writer that closed the log, or
-    /// the existing indexes. These are read when the interval is first asked for.
+    /// the existing indexes of a log that no `LogWriter` has opened, which are read when the interval is
+    /// first asked for. A recovery that was interrupted has replaced some of the indexes, and a second one
+    /// must not give others because of that.
     fn interval(&self) -> Result<(u64, IntervalSource)> {
         if let Some(known) = self.interval.get() {
             return Ok(*known);
@@ -285,6 +288,8 @@ impl Existing<'_> {
         let config = &self.options.config;
         let found = if config.states(INDEX_INTERVAL) {
             (config.index_interval_bytes.into(), IntervalSource::Given)
+        } else if truncation_count::open(self.directory)?.is_some() {
+            (config.index_interval_bytes.into(), IntervalSource::Default)
         } else {
             shown_interval(self.log)?
         };

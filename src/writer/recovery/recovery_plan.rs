@@ -37,9 +37,10 @@ pub struct RecoveryPlan {
     /// The `index.interval.bytes` with which indexes are rebuilt and continued.
     pub index_interval_bytes: u64,
     /// Where the interval is from. It is that of [`LogConfig`] where that states it; otherwise the one of the
-    /// writer that closed the log, or the one that the existing offset indexes show, so that a log of another
-    /// writer or of a broker stays as it is. To show an interval, the headers of the newest segments
-    /// are read until they have 256 MiB, and nothing of a log that was closed cleanly.
+    /// writer that closed the log; in a log that no `LogWriter` has opened, the one that the existing offset
+    /// indexes show, so that a broker's log stays as it is; or Kafka's default. To show an interval, the
+    /// headers of the newest segments are read until they have 256 MiB, and nothing of a log that was closed
+    /// cleanly.
     ///
     /// [`LogConfig`]: crate::config::LogConfig
     pub interval_source: IntervalSource,

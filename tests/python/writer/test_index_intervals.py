@@ -130,3 +130,11 @@ def test_entries_of_several_batches_each_show_no_interval(partition: Path) -> No
         file.write_bytes(b"".join(second[:4] + first[4:] for first, second in pairs))
     plan = cw.LogWriter.plan_recovery(partition)
     assert (plan.index_interval_bytes, plan.interval_source) == (4096, "default")
+
+
+def test_a_log_of_a_writer_that_crashed_has_the_default_interval(partition: Path) -> None:
+    """A recovery that was interrupted has replaced some indexes: what they show would depend on where."""
+    cw.LogWriter(partition).close()
+    (partition / ".cordwood.clean").unlink()
+    plan = cw.LogWriter.plan_recovery(partition)
+    assert (plan.index_interval_bytes, plan.interval_source) == (4096, "default")
