@@ -34,9 +34,9 @@ pub enum IntervalSource {
     Given,
     /// From the topic's settings in the metadata of the data directory.
     Topic,
-    /// The existing offset indexes show it.
+    /// The existing offset indexes show it, or it is that of the writer that closed the log.
     Inferred,
-    /// Kafka's default, because no existing offset index shows the interval.
+    /// Kafka's default, because nothing else says it.
     Default,
 }
 

@@ -28,9 +28,11 @@ impl Segment {
     /// Those of reading the `.log`.
     pub(super) fn find_named_batch(&self, offset: i64) -> Result<Option<Batch>> {
         // a window of the walk has all small batches between two entries
-        if !self.finds_large_batches() {
-            return Ok(None);
-        }
+        let smallest = match self.typical_found_bytes() {
+            None => LOOKUP_READ,
+            Some(_) if self.finds_large_batches() => LOOKUP_READ / 2,
+            Some(_) => return Ok(None),
+        };
         // the walk warns of an index that cannot be read
         let Ok(Some(index)) = self.offset_index() else { return Ok(None) };
         let Ok(Some([before, named, next])) = entries_around(&index, offset) else { return Ok(None) };
@@ -40,7 +42,7 @@ impl Segment {
             return Ok(None);
         };
         // a batch that was verified before is not read again, only headers
-        if size as usize <= LOOKUP_READ / 2 || self.verified.has_position(position) {
+        if size as usize <= smallest || self.verified.has_position(position) {
             return Ok(None);
         }
         let bounds = self.bounds()?;

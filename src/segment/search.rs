@@ -195,7 +195,7 @@ impl Segment {
         if self.finds_large_batches() { V2_HEADER } else { LOOKUP_READ }
     }
 
-    /// Whether the last look-up found a batch of which few are in one window, or there was none yet.
+    /// Whether the last look-up found a batch of which few are in one window; false before the first.
     pub(super) fn finds_large_batches(&self) -> bool {
         self.found_read() > LOOKUP_READ / 2
     }

@@ -136,6 +136,8 @@ impl Segment {
         let mut walk = self.walk_to(previous.offset, -1, self.look_up_file(self.lookup_ahead())?)?.0;
         while let Step::Batch(batch) = walk.step()? {
             self.open_files.interrupt.check()?;
+            // the ones after it may be small
+            walk.log.set_ahead(LOOKUP_READ);
             let header = &batch.header;
             if header.last_offset >= entry.offset {
                 return Ok(is_named(entry, header).then_some((walk, batch)));

@@ -89,8 +89,8 @@ class LogWriter:
         All checks of an opening are made: locks of other writers and of a broker, damage. Only the permission to write
         is not needed. No lock is taken: another process may take one before the log is opened. Pass the *config* and
         the *max_batch_bytes* of the `LogWriter`: the settings decide the entries of an index. If *config* or the topic
-        states another `index.interval.bytes` than the indexes were written with, they are rebuilt; if neither states
-        it, it is the one that the existing offset indexes of the newest 256 MiB show.
+        states another `index.interval.bytes` than the indexes were written with, they are rebuilt; `LogWriter` says
+        which it is if neither states it.
 
         *Cost*: reads what an opening reads. *Errors*: as for an opening, and `LogNotFoundError` if the directory does
         not exist.

@@ -43,7 +43,8 @@ def recover(  # noqa: PLR0913, PLR0917  (its options)
     indexes, and finishes or undoes an interrupted compaction. Opening a log for writing does the same.
 
     The entries of an index depend on index.interval.bytes: from --set, the topic's settings in the metadata of the data
-    directory or --properties, else from the existing indexes, else Kafka's default.
+    directory or --properties, else that of the writer that closed the log, or from a broker's indexes, else Kafka's
+    default.
 
     \b
     cordwood recover orders-0          print what would be changed

@@ -263,7 +263,12 @@ impl<'a> OnlyCopies<'a> {
         }
         let mut segment = log.segments().last();
         while let Some(last) = segment {
-            if let Some(run) = self.live(last, is_verified)?.runs.last() {
+            let live = self.live(last, is_verified)?;
+            if !live.is_whole {
+                // it may have had the offset
+                return Ok(false);
+            }
+            if let Some(run) = live.runs.last() {
                 return Ok(run.offsets.start <= offset && run.epoch > epoch);
             }
             segment = log.segments().floor(last.base_offset() - 1);

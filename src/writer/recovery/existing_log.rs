@@ -279,8 +279,8 @@ impl Existing<'_> {
 
     /// The interval of index entries, and where it is from: the settings, the writer that closed the log, or
     /// the existing indexes of a log that no `LogWriter` has opened, which are read when the interval is
-    /// first asked for. A recovery that was interrupted has replaced some of the indexes, and a second one
-    /// must not give others because of that.
+    /// first asked for. After a crash of a writer, what they show may depend on where a recovery was
+    /// interrupted.
     fn interval(&self) -> Result<(u64, IntervalSource)> {
         if let Some(known) = self.interval.get() {
             return Ok(*known);

@@ -87,6 +87,18 @@ fn a_look_up_by_time_reads_a_large_batch_once_and_headers_before_it() {
 }
 
 #[test]
+fn the_first_look_up_of_all_reads_a_large_batch_at_once() {
+    let parent = folder();
+    let dir = write(parent.path(), [20_000; 9]);
+    let log = open(&dir, Io::Pread);
+    // opens the files and finds the end of the log, without a look-up
+    log.log_end_offset().unwrap();
+    log.segments().iter().for_each(|segment| drop(segment.offset_index().unwrap()));
+    let [bytes, calls] = reads(&log, 5);
+    assert!(bytes < 21_000 && calls <= 2, "{bytes} bytes, {calls} calls");
+}
+
+#[test]
 fn a_batch_that_was_verified_is_not_read_again() {
     for size in [20_000, 1_000_000] {
         let parent = folder();
