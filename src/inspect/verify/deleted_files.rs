@@ -1,5 +1,6 @@
 //! What `.deleted` files have that the log does not have, and how their records can be read.
 
+use std::fmt;
 use std::ops::Range;
 
 use super::finding::Finding;
@@ -12,17 +13,34 @@ use crate::segment::Segment;
 use crate::types::offsets_in_words;
 use crate::writer::{OnlyCopies, unfinished_deletion};
 
-/// For a file that has all offsets of the live segment of its name, which is damaged.
-const REPLACE: &str = "the segment of this name is damaged, and this file has all of its offsets: to restore it, move the files of the \
-     segment out of the directory, then remove .deleted from the names of these";
+/// How the records of a `.deleted` file can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Advice {
+    /// It has all offsets of the live segment of its name, which is damaged.
+    Replace,
+    Rename,
+    /// A live segment has or may have had its name or its offsets: a rename would replace that one, let
+    /// offsets go back, or bring back what a compaction removed. Also for a file that no live segment
+    /// follows: a truncation leaves this, too, and the log may have other records at these offsets now, or
+    /// get them.
+    Copy,
+}
 
-const RENAME: &str = "without .deleted it is a segment again";
-
-/// For a file whose name or offsets a live segment has or may have had: a rename would replace that one, let
-/// offsets go back, or bring back what a compaction removed. Also for one that no live segment follows: a
-/// truncation leaves this, too, and the log may have other records at these offsets now, or get them.
-const COPY: &str = "to read its records, copy it to a directory of its own, without .deleted; it may contradict the segments of \
-     this log";
+impl fmt::Display for Advice {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Replace => {
+                "the segment of this name is damaged, and this file has all of its offsets: to restore it, move the files of the \
+                 segment out of the directory, then remove .deleted from the names of these"
+            }
+            Self::Rename => "without .deleted it is a segment again",
+            Self::Copy => {
+                "to read its records, copy it to a directory of its own, without .deleted; it may contradict the segments of \
+                 this log"
+            }
+        })
+    }
+}
 
 const OR_REMOVE: &str = "if its records are not needed, remove it, because a writer keeps it";
 
@@ -62,7 +80,7 @@ pub(super) fn only_copies(log: &Log) -> Result<Vec<(String, String)>> {
 /// Whether each `.deleted` file with batches can be a segment again.
 pub(super) fn can_be_renamed(log: &Log) -> Result<bool> {
     for file in log.deleted_files()?.iter().filter(|file| file.parsed.kind == FileKind::Log) {
-        if advice(log, file, log.offsets_of_file(file, true)?.as_ref())? != RENAME {
+        if advice(log, file, log.offsets_of_file(file, true)?.as_ref())? != Advice::Rename {
             return Ok(false);
         }
     }
@@ -84,7 +102,7 @@ pub(super) fn rename_into(log: &Log, missing: &Range<i64>) -> Result<Option<Reme
     let mut next = missing.start;
     let mut names = Vec::new();
     for (file, offsets) in with_offsets(log, missing)? {
-        if advice(log, &file, Some(&offsets))? != RENAME {
+        if advice(log, &file, Some(&offsets))? != Advice::Rename {
             return Ok(None);
         }
         if offsets.contains(&next) {
@@ -116,24 +134,24 @@ fn with_offsets(log: &Log, wanted: &Range<i64>) -> Result<Vec<(SegmentFile, Rang
     Ok(found)
 }
 
-/// How the records of a `.deleted` file can be read. `offsets`: `None` if they are not known.
-pub(super) fn advice(log: &Log, file: &SegmentFile, offsets: Option<&Range<i64>>) -> Result<&'static str> {
-    let Some(offsets) = offsets else { return Ok(COPY) };
+/// `offsets`: those of the file; `None` if they are not known.
+fn advice(log: &Log, file: &SegmentFile, offsets: Option<&Range<i64>>) -> Result<Advice> {
+    let Some(offsets) = offsets else { return Ok(Advice::Copy) };
     let live_name = file.name.strip_suffix(Stage::Deleted.suffix()).unwrap_or(&file.name);
     if log.directory().identity_of(live_name)?.is_some() {
-        return Ok(if can_replace(log, file)? { REPLACE } else { COPY });
+        return Ok(if can_replace(log, file)? { Advice::Replace } else { Advice::Copy });
     }
     if log.segments().last().is_none_or(|last| last.base_offset() < offsets.end) {
-        return Ok(COPY);
+        return Ok(Advice::Copy);
     }
     let start = file.parsed.base_offset.min(offsets.start);
     let is_near = |segment: &&Segment| segment.base_offset() < offsets.end && start < segment.upper();
     for segment in log.segments().iter().map(AsRef::as_ref).filter(is_near) {
         if start < end_of(log, segment)? {
-            return Ok(COPY);
+            return Ok(Advice::Copy);
         }
     }
-    Ok(RENAME)
+    Ok(Advice::Rename)
 }
 
 /// Whether a file has all records of the live segment of its name, which is damaged.
