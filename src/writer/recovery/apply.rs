@@ -127,6 +127,10 @@ fn create(
 ) -> Result<Recovered> {
     let layout = Partition::layout(&options.config);
     let active = SegmentAppender::create(directory, start, &layout, (options.clock)(), jitter_ms)?;
+    if named == NamedProducers::Kept {
+        // before the checkpoint that no longer says so: without a segment, the next open would forget them
+        directory.sync()?;
+    }
     Ok(Recovered {
         sealed: Vec::new(),
         active,

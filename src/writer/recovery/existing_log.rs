@@ -325,7 +325,7 @@ impl Existing<'_> {
     ) -> Result<Vec<SegmentPlan>> {
         let mut plans = Vec::with_capacity(before.len() + scanned.len());
         for segment in before {
-            let is_kept = closed_cleanly || has_trimmed_indexes(segment)?;
+            let is_kept = closed_cleanly || (has_trimmed_indexes(segment)? && has_closing_entry(segment)?);
             let mut is_suspect = segment.offset_index()?.is_none() || has_damaged_transaction_index(segment)?;
             let is_kept = is_kept && has_indexes(segment)?;
             let scanned = if is_kept && !is_suspect {
@@ -447,6 +447,14 @@ fn has_trimmed_indexes(segment: &Segment) -> Result<bool> {
         }
         _ => false,
     })
+}
+
+/// Whether the time index contains the largest timestamp of the segment, as after a roll. A deletion of
+/// records raises the recovery point, possibly to the end of the active segment, so that a crash during the
+/// next roll can lose the entry.
+fn has_closing_entry(segment: &Segment) -> Result<bool> {
+    let largest = scan_segment::closed_state(segment)?.largest.timestamp;
+    Ok(segment.time_index()?.is_some_and(|times| times.last_entry().timestamp >= largest))
 }
 
 /// *Source*: `LogSegment.sanityCheck`.

@@ -6,7 +6,7 @@ use cordwood::writer::LogWriter;
 
 use crate::explore::{MODES, Seen, explore_one, sequences};
 use crate::judge::{Judge, Recovered, Tally, differs};
-use crate::script::{Before, Setup};
+use crate::script::{Before, Op, Setup};
 
 /// Crashes the recovery of an image at every operation, recursively.
 pub fn crash(
@@ -117,6 +117,31 @@ fn crashes_while_a_log_is_created_beside_an_index_without_a_log_change_nothing()
     crash(&image, &undisturbed, 3, &Seen::new(), &mut judge, "a new log");
     judge.tally.assert_none();
     assert!(judge.tally.nested > 20, "{} nested recoveries", judge.tally.nested);
+}
+
+/// Crashes the recovery of every image of the last operation, two deep.
+fn nest_one(sequence: &[Op]) {
+    let setup = Setup { flush: MODES[0], sector: 16, before: Before::Nothing };
+    let (images, pairs, nested) = (Seen::new(), Seen::new(), Seen::new());
+    let mut judge = Judge::new(setup.options());
+    let place = format!("{sequence:?}");
+    let mut visit = |judge: &mut Judge, recovered: &Recovered, image: &Image| {
+        crash(image, recovered, 2, &nested, judge, &place);
+    };
+    explore_one(setup, sequence, 6, (&images, &pairs), &mut judge, &mut visit);
+    judge.tally.assert_none();
+    assert!(judge.tally.nested > 1_000, "{} nested recoveries", judge.tally.nested);
+}
+
+// the deletion raises the recovery point to the end of a segment that is not sealed
+#[test]
+fn a_crash_while_a_roll_after_a_deletion_is_recovered_changes_nothing() {
+    nest_one(&[Op::Transact, Op::Retain, Op::Roll]);
+}
+
+#[test]
+fn a_crash_while_a_truncation_below_the_log_start_is_recovered_changes_no_named_producer() {
+    nest_one(&[Op::Transact, Op::Retain, Op::Truncate]);
 }
 
 #[test]
