@@ -45,6 +45,8 @@ pub(super) struct Filter<'a> {
     /// The last records of the producers that the log knows.
     pub(super) producers: HashMap<i64, LastRecord>,
     pub(super) transactions: CleanedTransactions,
+    /// Whether tombstones of batches in an old format remain.
+    pub(super) keeps_old_tombstones: bool,
     /// The decompressed record of a marker.
     pub(super) plain: Vec<u8>,
 }
@@ -52,12 +54,33 @@ pub(super) struct Filter<'a> {
 /// What is known of a batch before its records are read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Decision {
-    /// Whether none of its records remain.
-    removes_all: bool,
+    retained: Retained,
     /// Whether it remains without records.
     keeps_empty: bool,
     /// Whether it needs a delete horizon: a marker that may be removed.
     is_removable: bool,
+}
+
+/// Which records of a batch remain.
+#[derive(Debug, Clone, Copy)]
+enum Retained {
+    Nothing,
+    /// Those that the rules for single records keep.
+    Current {
+        /// Whether tombstones remain if the batch is in an old format.
+        with_old_tombstones: bool,
+    },
+}
+
+/// The records that remain of a batch.
+struct Kept<'a> {
+    records: Vec<RecordRef<'a>>,
+    /// Whether these are all records of the batch.
+    is_whole: bool,
+    /// Whether the batch needs a delete horizon, unless it has one.
+    may_expire: bool,
+    /// Whether the batch remains without records.
+    keeps_empty: bool,
 }
 
 /// Memory that is used for one batch after the other.
@@ -94,10 +117,14 @@ impl Filter<'_> {
         let is_aborted = !header.is_control() && self.transactions.add_batch(header);
         let is_horizon_past = header.delete_horizon().is_some_and(|horizon| horizon <= self.now);
         let is_replaced = !header.is_control() && self.keys.has_replaced(header);
-        let removes_all = is_aborted || is_replaced || is_removable && is_horizon_past;
+        let retained = if is_aborted || is_replaced || is_removable && is_horizon_past {
+            Retained::Nothing
+        } else {
+            Retained::Current { with_old_tombstones: self.keeps_old_tombstones }
+        };
         let keeps_empty =
             self.is_last_of_producer(header) || header.last_offset + 1 == self.first_uncleanable;
-        Ok((Decision { removes_all, keeps_empty, is_removable }, aborted))
+        Ok((Decision { retained, keeps_empty, is_removable }, aborted))
     }
 
     /// Whether a batch must remain, because its producer's last sequence or epoch is known from it.
@@ -114,16 +141,16 @@ impl Decision {
     /// What remains of a batch if no record does; `None` if its records have to be read.
     pub(super) fn of_removed(self, header: &BatchHeader) -> Option<Remains> {
         let records_before = header.count.map_or(0, |count| u64::try_from(count).unwrap_or(0));
-        (self.removes_all && !self.keeps_empty).then(|| Remains { records_before, ..Remains::default() })
+        let is_removed = matches!(self.retained, Retained::Nothing) && !self.keeps_empty;
+        is_removed.then(|| Remains { records_before, ..Remains::default() })
     }
 }
 
 impl Rules<'_> {
-    /// Appends what remains of a batch to `out`. `keeps_old_tombstones`: whether tombstones of a batch in an
-    /// old format remain.
+    /// Appends what remains of a batch to `out`.
     pub(super) fn apply(
         &self,
-        (decision, keeps_old_tombstones): (Decision, bool),
+        decision: Decision,
         header: &BatchHeader,
         bytes: &[u8],
         scratch: &mut Scratch,
@@ -140,35 +167,41 @@ impl Rules<'_> {
         let mut has_tombstone = false;
         while let Some(record) = records.next(payload)? {
             remains.records_before += 1;
-            let is_kept = !decision.removes_all
-                && (header.is_control() || self.is_kept(header, &record, keeps_old_tombstones));
+            let is_kept = match decision.retained {
+                Retained::Nothing => false,
+                Retained::Current { with_old_tombstones } => {
+                    header.is_control() || self.is_kept(header, &record, with_old_tombstones)
+                }
+            };
             if is_kept {
                 has_tombstone |= record.value.is_none();
                 kept.push(record);
             }
         }
         remains.records_after = kept.len() as u64;
-        let is_whole = header.magic == 2 && remains.records_after == remains.records_before;
-        let kinds = (is_whole, has_tombstone || decision.is_removable, decision.keeps_empty);
-        remains.header = self.write(header, bytes, &kept, kinds, (rewriter, out))?;
+        let kept = Kept {
+            records: kept,
+            is_whole: header.magic == 2 && remains.records_after == remains.records_before,
+            may_expire: has_tombstone || decision.is_removable,
+            keeps_empty: decision.keeps_empty,
+        };
+        remains.header = self.write(header, bytes, &kept, rewriter, out)?;
         Ok(remains)
     }
 
-    /// `is_whole`: whether all records remain; `may_expire`: whether the batch needs a delete horizon, unless
-    /// it has one; `keeps_empty`: whether it remains without records.
     fn write(
         &self,
         header: &BatchHeader,
         bytes: &[u8],
-        kept: &[RecordRef<'_>],
-        (is_whole, may_expire, keeps_empty): (bool, bool, bool),
-        (rewriter, out): (&mut BatchRewriter, &mut Vec<u8>),
+        kept: &Kept<'_>,
+        rewriter: &mut BatchRewriter,
+        out: &mut Vec<u8>,
     ) -> Result<Option<BatchHeader>, Unusable> {
-        if kept.is_empty() {
-            return Ok(if keeps_empty { Some(write_empty_batch(header, out)?) } else { None });
+        if kept.records.is_empty() {
+            return Ok(if kept.keeps_empty { Some(write_empty_batch(header, out)?) } else { None });
         }
-        let needs_horizon = may_expire && header.delete_horizon().is_none();
-        if is_whole && !needs_horizon {
+        let needs_horizon = kept.may_expire && header.delete_horizon().is_none();
+        if kept.is_whole && !needs_horizon {
             out.extend_from_slice(bytes);
             return Ok(Some(*header));
         }
@@ -179,15 +212,16 @@ impl Rules<'_> {
             header.delete_horizon()
         };
         // Kafka's cleaner fails here, too, and leaves the log as it is
-        if let Some([one, next]) = kept.array_windows().find(|[one, next]| next.offset <= one.offset) {
+        if let Some([one, next]) = kept.records.array_windows().find(|[one, next]| next.offset <= one.offset)
+        {
             let found = format!("offset {} after {}", next.offset, one.offset);
             return Err(Malformed::new("ascending offsets of the records that remain", found).into());
         }
-        Ok(Some(rewriter.rebuild(header, kept, horizon, out)?))
+        Ok(Some(rewriter.rebuild(header, &kept.records, horizon, out)?))
     }
 
     /// Whether a record of a data batch remains.
-    fn is_kept(&self, header: &BatchHeader, record: &RecordRef<'_>, keeps_old_tombstones: bool) -> bool {
+    fn is_kept(&self, header: &BatchHeader, record: &RecordRef<'_>, with_old_tombstones: bool) -> bool {
         if self.keys.is_above(record.offset) {
             return true;
         }
@@ -195,7 +229,7 @@ impl Rules<'_> {
         let is_latest = self.keys.is_latest(key, record.offset);
         let keeps_tombstones = match header.magic {
             2 => header.delete_horizon().is_none_or(|horizon| self.now < horizon),
-            _ => keeps_old_tombstones,
+            _ => with_old_tombstones,
         };
         is_latest && (record.value.is_some() || keeps_tombstones)
     }

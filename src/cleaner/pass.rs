@@ -40,7 +40,7 @@ pub(super) struct Pass<'a> {
     filter: Filter<'a>,
     scratch: Scratch,
     /// Batches that several threads rewrite. `None` with one thread.
-    rounds: Option<Rounds<(Decision, bool), Scratch, u8, Remains>>,
+    rounds: Option<Rounds<Decision, Scratch, u8, Remains>>,
     /// Tombstones in an old format remain in segments modified after this time, ms.
     old_delete_horizon: i64,
     leader_epoch: i32,
@@ -65,6 +65,7 @@ impl<'a> Pass<'a> {
             now,
             producers: HashMap::new(),
             transactions: CleanedTransactions::new(&history.aborted),
+            keeps_old_tombstones: false,
             plain: Vec::new(),
         };
         Ok(Self {
@@ -123,7 +124,7 @@ impl<'a> Pass<'a> {
         new_base_offset: i64,
         output: &mut Output<'_>,
     ) -> Result<CompactedSegment> {
-        let keeps_old_tombstones = segment.identity()?.modified_ms() > self.old_delete_horizon;
+        self.filter.keeps_old_tombstones = segment.identity()?.modified_ms() > self.old_delete_horizon;
         let start = output.size();
         let mut counts = Counts::default();
         let (log, bytes_of) = (self.source.log, BytesOf::AllBatches);
@@ -151,20 +152,14 @@ impl<'a> Pass<'a> {
                 continue;
             }
             if let Some(rounds) = self.rounds.as_mut().filter(|_| rounds::accepts(header)) {
-                if rounds.add(place, batches.bytes(&place)?, (decision, keeps_old_tombstones)) {
+                if rounds.add(place, batches.bytes(&place)?, decision) {
                     self.run(&mut batches, output, &mut counts)?;
                 }
                 continue;
             }
             self.run(&mut batches, output, &mut counts)?;
             let bytes = batches.bytes(&place)?;
-            let remains = self.rules.apply(
-                (decision, keeps_old_tombstones),
-                header,
-                bytes,
-                &mut self.scratch,
-                output.buffer(),
-            );
+            let remains = self.rules.apply(decision, header, bytes, &mut self.scratch, output.buffer());
             let remains = remains.map_err(|unusable| batches.error(&place, unusable))?;
             counts.add(&remains);
             if let Some(header) = remains.header {

@@ -1,6 +1,7 @@
 //! Files opened for reading only, and their bytes.
 
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -251,24 +252,26 @@ impl FileBytes {
         if buffer.is_empty() { Ok(()) } else { self.file.read_exact_at(position, buffer) }
     }
 
-    /// [`FileBytes::copy`] of `ahead` bytes, fewer if the file has become shorter, but not fewer than
-    /// `length`. The first `kept` bytes of the buffer are those at the position already.
+    /// [`FileBytes::copy`] of the bytes from the start of a range to its end, fewer if the file has become
+    /// shorter, but not fewer than `least`. The first `kept` bytes of the buffer are those at the start
+    /// already.
     ///
     /// # Errors
     /// As [`FileBytes::copy`].
     pub(crate) fn copy_ahead(
         &self,
-        position: u64,
-        (length, ahead): (usize, usize),
+        range: Range<u64>,
+        least: usize,
         buffer: &mut Vec<u8>,
         kept: usize,
     ) -> Result<()> {
-        let left = usize::try_from(self.size.saturating_sub(position)).unwrap_or(usize::MAX);
-        buffer.resize(ahead.min(left), 0);
+        let bytes_to = |end: u64| usize::try_from(end.saturating_sub(range.start)).unwrap_or(usize::MAX);
+        let left = bytes_to(self.size);
+        buffer.resize(bytes_to(range.end).min(left), 0);
         let rest = buffer.get_mut(kept..).unwrap_or_default();
         if !rest.is_empty() {
-            let wanted = length.min(left).saturating_sub(kept);
-            let read = self.file.read_at_least(position + kept as u64, wanted, rest)?;
+            let wanted = least.min(left).saturating_sub(kept);
+            let read = self.file.read_at_least(range.start + kept as u64, wanted, rest)?;
             buffer.truncate(kept + read);
         }
         Ok(())

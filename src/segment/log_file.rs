@@ -144,9 +144,8 @@ impl LogFile {
             // nothing else refers to it now, so this does not copy it
             let window = Arc::make_mut(&mut self.window);
             // after a roll, the zeros at the end of a preallocated file are gone
-            self.bytes
-                .copy_ahead(position, (length, wanted), window, kept)
-                .inspect_err(|_| window.clear())?;
+            let range = position..position + wanted as u64;
+            self.bytes.copy_ahead(range, length, window, kept).inspect_err(|_| window.clear())?;
             if self.checks_reads {
                 self.check_unchanged().inspect_err(|_| reusable(&mut self.window).clear())?;
             }

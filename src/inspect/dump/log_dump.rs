@@ -2,12 +2,14 @@
 
 use super::DumpOptions;
 use super::batch::DumpedBatch;
-use super::batch_stream::{BATCH_WINDOW, BatchStream};
+use super::batch_stream::BatchStream;
 use super::dumped_file::DumpedFile;
 use super::findings::{Check, Findings};
-use super::records::{BatchRecords, DumpedRecord};
+use super::log_entries::{LogEntries, LogOutput};
+use super::records::DumpedRecord;
 use super::text::Text;
 use crate::error::{Malformed, Result};
+use crate::inspect::batch_place::BatchPlace;
 use crate::inspect::internal_topics::control_record_text;
 use crate::record::java_string;
 
@@ -15,11 +17,7 @@ use crate::record::java_string;
 #[derive(Debug)]
 pub(super) struct LogDump {
     file: DumpedFile,
-    stream: BatchStream,
-    /// The records of the current batch.
-    records: Option<BatchRecords>,
-    /// The decompressed records of the current batch.
-    buffer: Vec<u8>,
+    entries: LogEntries,
     /// The offset of the last record; −1 before the first.
     last_offset: i64,
 }
@@ -28,7 +26,7 @@ impl LogDump {
     /// Writes the line about the file's name, and opens it.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config) if the name has no offset; as [`BatchStream::open`].
+    /// [`Error::Config`](crate::Error::Config) if the name has no offset; as [`LogEntries::open`].
     pub(super) fn open(file: DumpedFile, options: &DumpOptions, out: &mut Text) -> Result<Self> {
         if file.is_log() {
             let offset = file.number()?;
@@ -38,90 +36,54 @@ impl LogDump {
         } else {
             out.str("KRaft bootstrap snapshot").end_line();
         }
-        let mut stream = BatchStream::open(file.path(), BATCH_WINDOW)?;
-        stream.slice(0, u64::from(options.max_bytes))?;
-        Ok(Self { file, stream, records: None, buffer: Vec::new(), last_offset: -1 })
+        let entries = LogEntries::open(file.path(), options.max_bytes)?;
+        Ok(Self { file, entries, last_offset: -1 })
     }
 
     /// Writes lines until the buffer is full; false at the end of the file.
     ///
     /// # Errors
-    /// Where Kafka's tool ends with an exception: [`Error::Corrupt`](crate::Error::Corrupt),
-    /// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat). The text before it is in the buffer.
-    /// [`Error::LogChanged`](crate::Error::LogChanged), [`Error::Io`](crate::Error::Io),
-    /// [`Error::Interrupted`](crate::Error::Interrupted).
+    /// As [`LogEntries::fill`]; the text before the error is in the buffer.
     pub(super) fn fill(
         &mut self,
         options: &DumpOptions,
         out: &mut Text,
         findings: &mut Findings,
     ) -> Result<bool> {
-        options.interrupt.check()?;
-        while !out.is_full() {
-            if self.records.is_some() {
-                self.write_records(options, out, findings)?;
-                continue;
-            }
-            let Some(place) = self.stream.next()? else {
-                self.write_trailing_bytes(options, out);
-                return Ok(false);
-            };
-            let batch = DumpedBatch::write(out, &mut self.stream, place)?;
-            if options.prints_records() {
-                let max = options.max_batch_bytes;
-                let bytes = self.stream.batch_up_to(max, &place)?;
-                let opened = BatchRecords::open(batch, bytes, max, &mut self.buffer);
-                self.records = Some(
-                    opened.map_err(|wrong| self.stream.corrupt(wrong, place.position, Some(place.offset)))?,
-                );
-            }
+        let Self { file, entries, last_offset } = self;
+        let has_more = entries.fill(options, &mut Lines { options, out, findings, file, last_offset })?;
+        let trailing = entries.trailing_bytes();
+        if !has_more && trailing > 0 && options.max_bytes == DumpOptions::MAX_BYTES {
+            out.str("Found ").int(trailing).str(" invalid bytes at the end of ").str(file.name()).end_line();
         }
-        Ok(true)
+        Ok(has_more)
+    }
+}
+
+/// A line for each batch and each record.
+struct Lines<'a> {
+    options: &'a DumpOptions,
+    out: &'a mut Text,
+    findings: &'a mut Findings,
+    file: &'a DumpedFile,
+    last_offset: &'a mut i64,
+}
+
+impl LogOutput for Lines<'_> {
+    fn is_full(&self) -> bool {
+        self.out.is_full()
     }
 
-    /// Writes records of the current batch until the buffer is full.
-    fn write_records(
-        &mut self,
-        options: &DumpOptions,
-        out: &mut Text,
-        findings: &mut Findings,
-    ) -> Result<()> {
-        let Some(records) = &mut self.records else { return Ok(()) };
-        let batch = *records.batch();
-        let bytes = self.stream.batch_up_to(options.max_batch_bytes, &batch.place)?;
-        let payload = records.payload().of(bytes, &self.buffer);
-        let (file, last_offset) = (&self.file, &mut self.last_offset);
-        let mut write = || -> Result<bool, Malformed> {
-            while !out.is_full() {
-                let Some(record) = records.next(payload)? else { return Ok(false) };
-                if record.offset != last_offset.wrapping_add(1) {
-                    findings.add(Check::NonConsecutive, file, *last_offset, record.offset);
-                }
-                *last_offset = record.offset;
-                write_record(out, options, &batch, &record)?;
-            }
-            Ok(true)
-        };
-        match write() {
-            Ok(true) => {}
-            Ok(false) => self.records = None,
-            Err(wrong) => {
-                let offset = batch.place.offset;
-                return Err(self.stream.corrupt(wrong, batch.place.position, Some(offset)));
-            }
-        }
-        Ok(())
+    fn add_batch(&mut self, stream: &mut BatchStream, place: BatchPlace) -> Result<DumpedBatch> {
+        DumpedBatch::write(self.out, stream, place)
     }
 
-    fn write_trailing_bytes(&self, options: &DumpOptions, out: &mut Text) {
-        let trailing = self.stream.end() - self.stream.position();
-        if trailing > 0 && options.max_bytes == DumpOptions::MAX_BYTES {
-            out.str("Found ")
-                .int(trailing)
-                .str(" invalid bytes at the end of ")
-                .str(self.file.name())
-                .end_line();
+    fn add_record(&mut self, batch: &DumpedBatch, record: &DumpedRecord<'_>) -> Result<(), Malformed> {
+        if record.offset != self.last_offset.wrapping_add(1) {
+            self.findings.add(Check::NonConsecutive, self.file, *self.last_offset, record.offset);
         }
+        *self.last_offset = record.offset;
+        write_record(self.out, self.options, batch, record)
     }
 }
 

@@ -4,7 +4,7 @@
 //! ```text
 //!  Dump ─▶ DumpedFile     the path and the name as Java sees them
 //!   │
-//!   ├─▶ LogDump               .log, .checkpoint     BatchStream ─▶ DumpedBatch ─▶ BatchRecords ─▶ lines
+//!   ├─▶ LogDump               .log, .checkpoint     LogEntries: BatchStream ─▶ DumpedBatch ─▶ BatchRecords ─▶ lines
 //!   ├─▶ OffsetIndexDump       .index                each entry with the batch at its position
 //!   ├─▶ TimeIndexDump         .timeindex            each entry with the batch of its offset, found by a BatchChain
 //!   ├─▶ TransactionIndexDump  .txnindex
@@ -34,6 +34,7 @@ mod file_list;
 mod findings;
 mod legacy_message;
 mod log_dump;
+mod log_entries;
 mod offset_index;
 mod options;
 mod producer_snapshot;

@@ -12,11 +12,13 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::DumpOptions;
 use super::batch::DumpedBatch;
-use super::batch_stream::{BATCH_WINDOW, BatchStream};
+use super::batch_stream::BatchStream;
 use super::dumped_file::{DumpedFile, DumpedKind};
 use super::legacy_message::LegacyMessage;
-use super::records::{BatchRecords, DumpedRecord};
+use super::log_entries::{LogEntries, LogOutput};
+use super::records::DumpedRecord;
 use crate::error::{Error, Malformed, Result};
+use crate::inspect::batch_place::BatchPlace;
 use crate::inspect::internal_topics::control_record_text;
 use crate::record::java_string;
 
@@ -59,10 +61,7 @@ pub struct DumpRows {
     ranges: DumpRanges,
     schema: SchemaRef,
     files: VecDeque<DumpedFile>,
-    current: Option<(DumpedFile, BatchStream)>,
-    /// The records of the current batch.
-    records: Option<BatchRecords>,
-    buffer: Vec<u8>,
+    current: Option<(DumpedFile, LogEntries)>,
     error: Option<Error>,
 }
 
@@ -80,8 +79,6 @@ impl DumpRows {
             ranges,
             files: files.filter(|file| file.kind() == Some(DumpedKind::Batches)).collect(),
             current: None,
-            records: None,
-            buffer: Vec::new(),
             error: None,
         }
     }
@@ -103,7 +100,6 @@ impl DumpRows {
         if let Err(error) = self.fill(&mut columns) {
             self.files.clear();
             self.current = None;
-            self.records = None;
             if columns.rows == 0 {
                 return Err(error);
             }
@@ -120,67 +116,53 @@ impl DumpRows {
     }
 
     fn fill(&mut self, columns: &mut Columns) -> Result<()> {
-        while columns.rows < MAX_ROWS && columns.bytes < MAX_BYTES {
-            self.options.interrupt.check()?;
-            let Some((file, stream)) = &mut self.current else {
-                let Some(file) = self.files.pop_front() else { return Ok(()) };
-                let mut stream = BatchStream::open(file.path(), BATCH_WINDOW)?;
-                stream.slice(0, u64::from(self.options.max_bytes))?;
-                self.current = Some((file, stream));
-                continue;
-            };
-            if let Some(records) = &mut self.records {
-                let place = records.batch().place;
-                let bytes = stream.batch_up_to(self.options.max_batch_bytes, &place)?;
-                let payload = records.payload().of(bytes, &self.buffer);
-                let added = add_records(columns, file, records, payload, &self.options, &self.ranges);
-                let has_more =
-                    added.map_err(|wrong| stream.corrupt(wrong, place.position, Some(place.offset)))?;
-                if !has_more {
-                    self.records = None;
+        let Self { options, ranges, files, current, .. } = self;
+        while !columns.is_full() {
+            if let Some((file, entries)) = current {
+                if !entries.fill(options, &mut Rows { options, ranges, file, columns })? {
+                    *current = None;
                 }
                 continue;
             }
-            let Some(place) = stream.next()? else {
-                self.current = None;
-                continue;
-            };
-            let batch = DumpedBatch::read(stream, place)?;
-            let wrong =
-                |wrong, stream: &BatchStream| stream.corrupt(wrong, place.position, Some(place.offset));
-            if self.options.prints_records() {
-                let max = self.options.max_batch_bytes;
-                let bytes = stream.batch_up_to(max, &place)?;
-                let opened = BatchRecords::open(batch, bytes, max, &mut self.buffer);
-                self.records = Some(opened.map_err(|malformed| wrong(malformed, stream))?);
-            } else if self.ranges.have(place.offset, batch.last_offset(), batch.header.max_timestamp) {
-                let codec =
-                    batch.header.attributes.codec().map_err(|malformed| wrong(malformed, stream))?.name();
-                let is_valid = batch.is_valid(stream)?;
-                columns.add_batch(file, &batch, codec, is_valid);
-            }
+            let Some(file) = files.pop_front() else { return Ok(()) };
+            let entries = LogEntries::open(file.path(), options.max_bytes)?;
+            *current = Some((file, entries));
         }
         Ok(())
     }
 }
 
-/// Adds records until the columns are full; false at the end of the batch.
-fn add_records(
-    columns: &mut Columns,
-    file: &DumpedFile,
-    records: &mut BatchRecords,
-    payload: &[u8],
-    options: &DumpOptions,
-    ranges: &DumpRanges,
-) -> Result<bool, Malformed> {
-    let batch = *records.batch();
-    while columns.rows < MAX_ROWS && columns.bytes < MAX_BYTES {
-        let Some(record) = records.next(payload)? else { return Ok(false) };
-        if ranges.have(record.offset, record.offset, record.timestamp) {
-            columns.add_record(file, &batch, &record, options)?;
-        }
+/// A row for each batch, or for each record.
+struct Rows<'a> {
+    options: &'a DumpOptions,
+    ranges: &'a DumpRanges,
+    file: &'a DumpedFile,
+    columns: &'a mut Columns,
+}
+
+impl LogOutput for Rows<'_> {
+    fn is_full(&self) -> bool {
+        self.columns.is_full()
     }
-    Ok(true)
+
+    fn add_batch(&mut self, stream: &mut BatchStream, place: BatchPlace) -> Result<DumpedBatch> {
+        let batch = DumpedBatch::read(stream, place)?;
+        let is_wanted = self.ranges.have(place.offset, batch.last_offset(), batch.header.max_timestamp);
+        if is_wanted && !self.options.prints_records() {
+            let codec = batch.header.attributes.codec();
+            let codec = codec.map_err(|wrong| stream.corrupt(wrong, place.position, Some(place.offset)))?;
+            let is_valid = batch.is_valid(stream)?;
+            self.columns.add_batch(self.file, &batch, codec.name(), is_valid);
+        }
+        Ok(batch)
+    }
+
+    fn add_record(&mut self, batch: &DumpedBatch, record: &DumpedRecord<'_>) -> Result<(), Malformed> {
+        if self.ranges.have(record.offset, record.offset, record.timestamp) {
+            self.columns.add_record(self.file, batch, record, self.options)?;
+        }
+        Ok(())
+    }
 }
 
 fn fields(fields: &[(&str, DataType, bool)]) -> SchemaRef {
@@ -253,6 +235,10 @@ struct Columns {
 }
 
 impl Columns {
+    fn is_full(&self) -> bool {
+        self.rows >= MAX_ROWS || self.bytes >= MAX_BYTES
+    }
+
     fn add_batch(&mut self, file: &DumpedFile, batch: &DumpedBatch, codec: &str, is_valid: bool) {
         let (header, place) = (&batch.header, &batch.place);
         let is_v2 = batch.is_v2();

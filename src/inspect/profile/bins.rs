@@ -1,6 +1,7 @@
 //! Counts in bins whose number is bounded.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 /// The widths of time bins in ms: each is a multiple of the one before, so that bins can be merged.
 const WIDTHS: [i64; 19] = [
@@ -38,10 +39,23 @@ const MAX_OFFSET_BINS: i64 = 512;
 pub struct TimeBins {
     width_index: usize,
     /// By the timestamp divided by the width.
-    bins: BTreeMap<i64, (u64, u64)>,
+    bins: BTreeMap<i64, TimeSums>,
     /// The bin of the last record, which is usually that of the next one too: its key, and its sums that are
     /// not in `bins` yet.
-    current: Option<(i64, (u64, u64))>,
+    current: Option<(i64, TimeSums)>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct TimeSums {
+    records: u64,
+    bytes: u64,
+}
+
+impl AddAssign for TimeSums {
+    fn add_assign(&mut self, other: Self) {
+        self.records += other.records;
+        self.bytes += other.bytes;
+    }
 }
 
 /// The records within one width of time.
@@ -66,45 +80,35 @@ impl TimeBins {
         let mut all = self.clone();
         all.store_current();
         let width = all.width();
-        let bin = |(key, (records, bytes)): (&i64, &(u64, u64))| TimeBin {
-            start: key * width,
-            records: *records,
-            bytes: *bytes,
-        };
-        all.bins.iter().map(bin).collect()
+        let bin = |(key, TimeSums { records, bytes })| TimeBin { start: key * width, records, bytes };
+        all.bins.into_iter().map(bin).collect()
     }
 
     pub(super) fn add(&mut self, timestamp: i64, bytes: u64) {
         let key = timestamp.div_euclid(self.width());
+        let record = TimeSums { records: 1, bytes };
         if let Some((current, sums)) = &mut self.current
             && *current == key
         {
-            sums.0 += 1;
-            sums.1 += bytes;
+            *sums += record;
             return;
         }
         self.store_current();
-        self.current = Some((timestamp.div_euclid(self.width()), (1, bytes)));
+        self.current = Some((timestamp.div_euclid(self.width()), record));
     }
 
     fn store_current(&mut self) {
         let Some((key, sums)) = self.current.take() else { return };
-        merge(&mut self.bins, key, sums);
+        *self.bins.entry(key).or_default() += sums;
         while self.bins.len() > MAX_TIME_BINS && self.width_index + 1 < WIDTHS.len() {
             let narrow = self.width();
             self.width_index += 1;
             let ratio = self.width() / narrow;
             for (key, sums) in std::mem::take(&mut self.bins) {
-                merge(&mut self.bins, key.div_euclid(ratio), sums);
+                *self.bins.entry(key.div_euclid(ratio)).or_default() += sums;
             }
         }
     }
-}
-
-fn merge(bins: &mut BTreeMap<i64, (u64, u64)>, key: i64, sums: (u64, u64)) {
-    let bin = bins.entry(key).or_default();
-    bin.0 += sums.0;
-    bin.1 += sums.1;
 }
 
 /// Records by their offsets, in bins of equal width between the log start offset and the log end offset.
