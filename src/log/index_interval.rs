@@ -19,7 +19,7 @@ use super::Log;
 use crate::config::LogConfig;
 use crate::error::Result;
 use crate::record::LOG_OVERHEAD;
-use crate::segment::{SCAN_READ, Segment, Step, entry_names};
+use crate::segment::{OffsetMatch, SCAN_READ, Segment, Step};
 use crate::types::OffsetPosition;
 
 /// The size of the segments whose headers are read, from the last one backwards, bytes.
@@ -119,7 +119,7 @@ fn range_of(segment: &Segment) -> Result<Option<(usize, Range<u64>)>> {
         if let Some(entry) = entries.next_if(|entry| is_at(entry, batch.position)) {
             // one of an append of several batches, or of a part of a compaction, is not due for its batch
             // alone
-            if entry_names(entry.offset, &batch.header, true) != Some(true) {
+            if !OffsetMatch::of(entry.offset, &batch.header).is_stored() {
                 return Ok(None);
             }
             range.end = range.end.min(distance);

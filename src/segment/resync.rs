@@ -41,6 +41,7 @@ use super::Segment;
 use super::candidate::{offset_of, plausible_length, possible_size};
 use super::damage::Damage;
 use super::damaged_span::{DamagedSpan, NewerBatch};
+use super::entry_match::OffsetMatch;
 use super::payload::has_entry_from;
 use super::walk::{Batch, Walk};
 use crate::error::Result;
@@ -297,7 +298,7 @@ impl Walk {
                 continue;
             }
             if let Some(batch) = self.valid_at(position, damage.offset, self.bounds.upper)?
-                && [batch.header.base_offset, batch.header.last_offset].contains(&entry.offset)
+                && OffsetMatch::of(entry.offset, &batch.header).is_stored()
             {
                 return Ok(Some(batch));
             }
@@ -378,7 +379,7 @@ impl Walk {
         let Some(index) = index.filter(|index| self.spend(index.entry_size())) else { return Ok(None) };
         let entry = index.lookup(batch.header.last_offset, Method::Binary)?;
         // a look-up below the first entry returns position 0, which confirms nothing
-        let is_its_own = entry.position > 0 && entry.offset >= batch.header.base_offset;
+        let is_its_own = entry.position > 0 && OffsetMatch::of(entry.offset, &batch.header).is_in_batch();
         Ok(is_its_own.then(|| i64::from(entry.position) - batch.position.cast_signed()))
     }
 

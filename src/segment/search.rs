@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::entry_match::OffsetMatch;
 use super::verified_batches::BatchKey;
 use super::walk::{Batch, Step};
 use super::{LOOKUP_READ, LogFile, MAX_LOOKUP_READ, Segment, Walk};
@@ -67,10 +68,11 @@ impl Segment {
             if header.base_offset < self.base_offset || header.last_offset >= self.upper {
                 return Ok(None);
             }
-            match entry_names(entry.offset, &header, is_first) {
-                Some(true) => return Ok(Some((position, is_first))),
-                Some(false) => return Ok(None),
-                None => {}
+            match OffsetMatch::of(entry.offset, &header) {
+                OffsetMatch::Last => return Ok(Some((position, is_first))),
+                OffsetMatch::First if is_first => return Ok(Some((position, true))),
+                OffsetMatch::Above => {}
+                _ => return Ok(None),
             }
             at += u64::from(header.size);
         }
@@ -274,14 +276,4 @@ impl Error {
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Self::Corrupt { .. } | Self::UnsupportedFormat { .. })
     }
-}
-
-/// Whether an entry of an offset index with this offset names a batch at the entry's position (`is_first`) or
-/// after it; `None` if a later batch decides. [`Segment::confirm`] has the three cases.
-#[inline]
-pub(crate) fn entry_names(offset: i64, header: &BatchHeader, is_first: bool) -> Option<bool> {
-    if header.last_offset == offset || is_first && header.base_offset == offset {
-        return Some(true);
-    }
-    (header.last_offset > offset).then_some(false)
 }

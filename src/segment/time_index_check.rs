@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::vec::IntoIter;
 
 use super::Segment;
+use super::entry_match::time_entry_follows;
 use crate::error::{Error, Result};
 use crate::index::TimeIndex;
 use crate::record::BatchHeader;
@@ -38,7 +39,7 @@ impl<'a> TimeIndexCheck<'a> {
         let read = index.visit(|entry| {
             segment.open_files.interrupt.check()?;
             entries.push(entry);
-            let is_in_order = follows(entry, previous);
+            let is_in_order = time_entry_follows(entry, previous);
             previous = entry;
             Ok(is_in_order && entries.len() < Self::MAX)
         });
@@ -54,7 +55,7 @@ impl<'a> TimeIndexCheck<'a> {
     pub(super) fn add(&mut self, header: &BatchHeader) {
         self.largest = self.largest.max(header.max_timestamp);
         while let Some(entry) = self.entries.next_if(|entry| entry.offset <= header.last_offset) {
-            if entry.timestamp != self.largest || !follows(entry, self.previous) {
+            if entry.timestamp != self.largest || !time_entry_follows(entry, self.previous) {
                 self.segment.warn_of_time_entry(&self.index, entry);
                 self.entries = Vec::new().into_iter().peekable();
             }
@@ -71,9 +72,4 @@ impl<'a> TimeIndexCheck<'a> {
             self.segment.warn_of_time_entry(&self.index, entry);
         }
     }
-}
-
-/// Whether an entry may follow another one: timestamps increase, offsets do not decrease.
-pub(crate) fn follows(entry: TimestampOffset, previous: TimestampOffset) -> bool {
-    previous.timestamp < entry.timestamp && previous.offset <= entry.offset
 }

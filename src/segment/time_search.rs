@@ -1,8 +1,8 @@
 //! Look-ups in one segment by time: read a time index entry, confirm it in the log, walk the headers, decode
 //! a batch.
 
+use super::entry_match::{is_time_of, time_entry_follows};
 use super::search::partition_point;
-use super::time_index_check::follows;
 use super::walk::{Batch, Step};
 use super::{LOOKUP_READ, LogFile, Segment, Walk};
 use crate::error::{Malformed, Result};
@@ -95,7 +95,7 @@ impl Segment {
         // confirmed before: the batch still has to be the one that the entry names
         if let Some(position) = self.confirmed_times.get(slot).map(u64::from)
             && entry.timestamp < target
-            && let Some(&header) = walk.header_at(position)?.ok().filter(|header| is_named(entry, header))
+            && let Some(&header) = walk.header_at(position)?.ok().filter(|header| is_time_of(entry, header))
         {
             return Ok(Some(Batch { position, header }));
         }
@@ -130,7 +130,10 @@ impl Segment {
             None => Some(TimestampOffset { timestamp: -1, offset: self.base_offset.saturating_sub(1) }),
         };
         let Some(previous) = previous else { return Ok(None) };
-        if !follows(entry, previous) || entry.offset < self.base_offset || entry.offset >= self.upper {
+        if !time_entry_follows(entry, previous)
+            || entry.offset < self.base_offset
+            || entry.offset >= self.upper
+        {
             return Ok(None);
         }
         let mut walk = self.walk_to(previous.offset, -1, self.look_up_file(self.lookup_ahead())?)?.0;
@@ -140,7 +143,7 @@ impl Segment {
             walk.log.set_ahead(LOOKUP_READ);
             let header = &batch.header;
             if header.last_offset >= entry.offset {
-                return Ok(is_named(entry, header).then_some((walk, batch)));
+                return Ok(is_time_of(entry, header).then_some((walk, batch)));
             }
             if header.max_timestamp > entry.timestamp && header.last_offset > previous.offset {
                 return Ok(None);
@@ -219,10 +222,4 @@ impl Segment {
             }
         }
     }
-}
-
-/// Whether a batch contains the offset of a time index entry and has its timestamp as the maximum.
-fn is_named(entry: TimestampOffset, header: &BatchHeader) -> bool {
-    (header.base_offset..=header.last_offset).contains(&entry.offset)
-        && header.max_timestamp == entry.timestamp
 }

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::index::due_entries::DueEntries;
 use crate::index::{Entry, OffsetIndex, TimeIndex};
 use crate::record::BatchHeader;
-use crate::segment::{Segment, is_relative};
+use crate::segment::{OffsetMatch, Segment, is_relative, is_time_of};
 use crate::types::{OffsetPosition, TimestampOffset};
 
 /// `index.interval.bytes`, its default.
@@ -39,7 +39,7 @@ impl SourceEntries {
         if at > position {
             return Ok(None);
         }
-        let is_of_batch = at == position && (header.base_offset..=header.last_offset).contains(&entry.offset);
+        let is_of_batch = at == position && OffsetMatch::of(entry.offset, header).is_in_batch();
         self.next += 1;
         if is_of_batch { Ok(Some(entry.offset)) } else { Err(()) }
     }
@@ -61,8 +61,7 @@ impl SourceTimes {
             if entry.offset > header.last_offset {
                 return true;
             }
-            let is_right = entry.timestamp == header.max_timestamp && entry.timestamp == largest;
-            if entry.offset < header.base_offset || !is_right {
+            if !is_time_of(entry, header) || entry.timestamp != largest {
                 return false;
             }
             self.next += 1;

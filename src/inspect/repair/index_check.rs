@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, FileBytes, are_zero};
 use crate::index::{Entry, OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES};
-use crate::segment::Batch;
+use crate::segment::{Batch, OffsetMatch, is_time_of};
 use crate::types::{OffsetPosition, TimestampOffset};
 
 /// Entries that are compared with the batches in their order.
@@ -77,16 +77,14 @@ impl IndexCheck {
         if let Some(pending) = &mut self.offsets
             && let Some(entry) = pending.next()
             && u64::try_from(entry.position) == Ok(batch.position)
-            // old versions of Kafka stored the first offset
-            && [header.base_offset, header.last_offset].contains(&entry.offset)
+            && OffsetMatch::of(entry.offset, header).is_stored()
         {
             pending.confirmed += 1;
         }
         self.largest = self.largest.max(header.max_timestamp);
         while let Some(pending) = &mut self.times
             && let Some(entry) = pending.next()
-            && (header.base_offset..=header.last_offset).contains(&entry.offset)
-            && entry.timestamp == header.max_timestamp
+            && is_time_of(entry, header)
             && entry.timestamp == self.largest
         {
             pending.confirmed += 1;

@@ -8,7 +8,7 @@ use super::rule::Rule;
 use super::wrong_entries::WrongEntries;
 use crate::error::Result;
 use crate::index::OffsetIndex;
-use crate::segment::{Batch, DamagedSpan, entry_names};
+use crate::segment::{Batch, DamagedSpan, OffsetMatch};
 use crate::types::OffsetPosition;
 
 /// The comparison, at its present slot.
@@ -58,13 +58,13 @@ impl OffsetEntries {
     pub(super) fn add(&mut self, batch: &Batch) -> Result<()> {
         let header = &batch.header;
         if let Some((slot, entry)) = self.pending {
-            match entry_names(entry.offset, header, false) {
-                Some(true) => self.pending = None,
-                Some(false) => {
+            match OffsetMatch::of(entry.offset, header) {
+                OffsetMatch::Above => {}
+                OffsetMatch::Last => self.pending = None,
+                _ => {
                     self.pending = None;
                     self.mismatch(slot, entry, batch);
                 }
-                None => {}
             }
         }
         while let Some((entry, position)) = self.next_in_order()? {
@@ -77,10 +77,10 @@ impl OffsetEntries {
                 self.wrong.add(slot, entry.offset, "the position of a batch".to_owned(), found);
                 continue;
             }
-            match entry_names(entry.offset, header, true) {
-                Some(true) => {}
-                Some(false) => self.mismatch(slot, entry, batch),
-                None => self.pending = Some((slot, entry)),
+            match OffsetMatch::of(entry.offset, header) {
+                OffsetMatch::Last | OffsetMatch::First => {}
+                OffsetMatch::Above => self.pending = Some((slot, entry)),
+                OffsetMatch::Inside | OffsetMatch::Below => self.mismatch(slot, entry, batch),
             }
         }
         Ok(())
@@ -104,7 +104,7 @@ impl OffsetEntries {
         let pending = self.pending.take();
         if let Some((entry, position)) = self.next_in_order()?
             && position == batch.position
-            && entry_names(entry.offset, &batch.header, true) == Some(true)
+            && OffsetMatch::of(entry.offset, &batch.header).is_stored()
         {
             let slot = self.accept(entry, position);
             let expected = "the position of the first batch with the offset".to_owned();

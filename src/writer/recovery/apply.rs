@@ -1,8 +1,9 @@
 //! Applies a recovery plan. Each step is durable before the next: after a crash the next open makes a new
 //! plan from the files.
 
-use super::existing_log::{Recovery, SegmentPlan};
+use super::existing_log::Recovery;
 use super::plan::{EpochsFile, Plan, Work};
+use super::segment_plan::SegmentPlan;
 use super::torn_write::Cut;
 use super::{remove_newest_first, split};
 use crate::error::{Error, IoAction, Result};
@@ -171,7 +172,7 @@ fn recover(
     }
     let mut bases = Vec::with_capacity(segments.len());
     for segment in segments {
-        if segment.is_unclean {
+        if segment.is_unclean() {
             // the last process may not have synced it, and from now on it counts as durable
             directory.open_writable(&segment_file(segment.base_offset, FileKind::Log))?.sync()?;
         }

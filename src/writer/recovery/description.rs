@@ -1,8 +1,9 @@
 //! The changes of a recovery, as the public [`RecoveryPlan`](super::RecoveryPlan) lists them.
 
-use super::existing_log::{Existing, SegmentPlan};
+use super::existing_log::Existing;
 use super::plan::removed;
 use super::recovery_plan::{FileChange, FileChangeReason, RebuiltIndex, SegmentSplit};
+use super::segment_plan::SegmentPlan;
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 
 impl Existing<'_> {

@@ -4,8 +4,9 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use super::quarantine::Quarantined;
-use super::recovery_plan::{RebuildReason, RecoveryCut, RecoveryPlan};
+use super::recovery_plan::{RecoveryCut, RecoveryPlan};
 use super::scan_segment::{self, Scanned};
+use super::segment_plan::SegmentPlan;
 use super::torn_write::{self, Cut, CutRange};
 use super::{clean_shutdown, preconditions};
 use crate::config::INDEX_INTERVAL;
@@ -45,42 +46,6 @@ pub(super) struct Recovery {
     pub(super) log_start_offset: i64,
     pub(super) epochs: LeaderEpochs,
     pub(super) producers: ProducerPlan,
-}
-
-/// A segment that remains.
-#[derive(Debug)]
-pub(super) struct SegmentPlan {
-    pub(super) base_offset: i64,
-    /// The scan of the segment; `None` if it was not scanned and stays unchanged.
-    pub(super) scanned: Option<Scanned>,
-    /// The indexes that are rebuilt.
-    pub(super) rebuilt: Vec<(FileKind, RebuildReason)>,
-    /// If it is recovered, the base offset of each part and the bytes of its transaction index.
-    pub(super) transaction_indexes: Vec<(i64, Vec<u8>)>,
-    /// Whether the `.log` may not be durable yet.
-    pub(super) is_unclean: bool,
-    /// Whether its offset index is missing or its transaction index is damaged. Kafka recovers it then, even
-    /// after a clean shutdown.
-    is_suspect: bool,
-}
-
-impl SegmentPlan {
-    /// The base offsets after recovery: several if the segment is split.
-    pub(super) fn base_offsets(&self) -> Vec<i64> {
-        match &self.scanned {
-            Some(scanned) => scanned.parts.iter().map(|part| part.base_offset).collect(),
-            None => vec![self.base_offset],
-        }
-    }
-
-    /// Whether all that Kafka derives from it is derived again.
-    pub(super) fn is_recovered(&self) -> bool {
-        self.is_unclean || self.is_split() || self.is_suspect
-    }
-
-    pub(super) fn is_split(&self) -> bool {
-        self.scanned.as_ref().is_some_and(|scanned| scanned.is_overflowed(self.base_offset))
-    }
 }
 
 /// The input of the plan.
@@ -271,7 +236,7 @@ impl Existing<'_> {
         self.segments.partition_point(|segment| segment.base_offset() <= recovery_point).saturating_sub(1)
     }
 
-    fn scan(&self, segment: &Segment, leader_epoch: i32, synced: Option<i64>) -> Result<Scanned> {
+    pub(super) fn scan(&self, segment: &Segment, leader_epoch: i32, synced: Option<i64>) -> Result<Scanned> {
         let (interval_bytes, _) = self.interval()?;
         let rule = EntryRule { interval_bytes, ..Partition::entry_rule(&self.options.config) };
         scan_segment::scan(segment, leader_epoch, synced, rule, self.options.interrupt)
@@ -316,59 +281,6 @@ impl Existing<'_> {
         Ok(scanned)
     }
 
-    fn segment_plans(
-        &self,
-        before: &[Arc<Segment>],
-        unclean: &[Arc<Segment>],
-        scanned: Vec<Scanned>,
-        closed_cleanly: bool,
-    ) -> Result<Vec<SegmentPlan>> {
-        let mut plans = Vec::with_capacity(before.len() + scanned.len());
-        for segment in before {
-            let is_kept = closed_cleanly || (has_trimmed_indexes(segment)? && has_closing_entry(segment)?);
-            let mut is_suspect = segment.offset_index()?.is_none() || has_damaged_transaction_index(segment)?;
-            let is_kept = is_kept && has_indexes(segment)?;
-            let scanned = if is_kept && !is_suspect {
-                None
-            } else {
-                let scanned = self.scan(segment, -1, None)?;
-                // a reader skips the damage, and a split must not lose the batches after it
-                if let (Some((damage, _)), true) =
-                    (&scanned.cut, scanned.is_overflowed(segment.base_offset()))
-                {
-                    return Err(segment.corrupt(damage));
-                }
-                // only the transaction index knows of the markers that the damage destroyed
-                let is_damaged = scanned.cut.is_some();
-                is_suspect &= !is_damaged;
-                Some(scanned).filter(|_| !(is_damaged && is_kept))
-            };
-            plans.push(SegmentPlan { is_suspect, ..self.segment_plan(segment, scanned, false)? });
-        }
-        for (segment, scanned) in unclean.iter().zip(scanned) {
-            plans.push(self.segment_plan(segment, Some(scanned), true)?);
-        }
-        Ok(plans)
-    }
-
-    fn segment_plan(
-        &self,
-        segment: &Segment,
-        scanned: Option<Scanned>,
-        is_unclean: bool,
-    ) -> Result<SegmentPlan> {
-        let base_offset = segment.base_offset();
-        let mut rebuilt = Vec::new();
-        // a split writes the indexes of its parts
-        if let Some(scanned) = scanned.as_ref().filter(|scanned| !scanned.is_overflowed(base_offset))
-            && let [part, ..] = &scanned.parts[..]
-        {
-            rebuilt = self.stale_indexes(base_offset, &part.indexes)?;
-        }
-        let transaction_indexes = Vec::new();
-        Ok(SegmentPlan { base_offset, scanned, rebuilt, transaction_indexes, is_unclean, is_suspect: false })
-    }
-
     /// The log start offset in the checkpoints; 0 if there is none.
     pub(super) fn stored_start_offset(&self, data_end: i64) -> Result<i64> {
         let own = self.checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
@@ -406,7 +318,7 @@ impl Existing<'_> {
         };
         epochs.truncate_from_start(start);
         epochs.truncate_from_end(log_end_offset);
-        let scanned = plans.iter().filter(|plan| plan.is_unclean).filter_map(|plan| plan.scanned.as_ref());
+        let scanned = plans.iter().filter(|plan| plan.is_unclean()).filter_map(|plan| plan.scanned.as_ref());
         for (epoch, offset) in scanned.flat_map(|scanned| &scanned.epochs) {
             let offset = (*offset).max(start);
             // the next open would remove an epoch that begins at the log end offset
@@ -433,31 +345,4 @@ pub(crate) fn replaced(directory: &Directory, replacement: &Replacement) -> Resu
     files.retain(|file| replacement.replaces(file));
     files.sort_by_key(|file| file.parsed.base_offset);
     Ok(files)
-}
-
-fn has_indexes(segment: &Segment) -> Result<bool> {
-    Ok(segment.offset_index()?.is_some() && segment.time_index()?.is_some())
-}
-
-/// Whether both indexes are trimmed to their entries. After a crash during a roll they are not.
-fn has_trimmed_indexes(segment: &Segment) -> Result<bool> {
-    Ok(match (segment.offset_index()?, segment.time_index()?) {
-        (Some(offsets), Some(times)) => {
-            offsets.entries() == offsets.max_entries() && times.entries() == times.max_entries()
-        }
-        _ => false,
-    })
-}
-
-/// Whether the time index contains the largest timestamp of the segment, as after a roll. A deletion of
-/// records raises the recovery point, possibly to the end of the active segment, so that a crash during the
-/// next roll can lose the entry.
-fn has_closing_entry(segment: &Segment) -> Result<bool> {
-    let largest = scan_segment::closed_state(segment)?.largest.timestamp;
-    Ok(segment.time_index()?.is_some_and(|times| times.last_entry().timestamp >= largest))
-}
-
-/// *Source*: `LogSegment.sanityCheck`.
-fn has_damaged_transaction_index(segment: &Segment) -> Result<bool> {
-    Ok(segment.transaction_index()?.is_some_and(|transactions| transactions.sanity_check().is_err()))
 }

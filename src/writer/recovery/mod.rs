@@ -23,6 +23,7 @@ mod producers;
 mod quarantine;
 mod recovery_plan;
 mod scan_segment;
+mod segment_plan;
 mod split;
 mod stale_indexes;
 mod torn_write;

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::existing_log::{Existing, SegmentPlan};
+use super::existing_log::Existing;
+use super::segment_plan::SegmentPlan;
 use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::writer::producers::{ProducerPlan, Rebuild, Replayed};
@@ -18,7 +19,7 @@ impl Existing<'_> {
     ) -> Result<ProducerPlan> {
         let mut segments = Vec::with_capacity(plans.len());
         for (segment, plan) in self.segments.iter().zip(&*plans) {
-            let scanned = plan.scanned.as_ref().filter(|_| plan.is_unclean || plan.is_split());
+            let scanned = plan.scanned.as_ref().filter(|_| plan.is_unclean() || plan.is_split());
             // a sealed segment is also read after damage, as readers do
             let Some(scanned) = scanned else {
                 segments.push(Replayed::whole(segment)?);

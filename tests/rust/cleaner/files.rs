@@ -15,7 +15,7 @@ use cordwood::writer::{LogWriter, WriterOptions};
 
 use super::case::{ALL, Case, NOW, write_segments};
 use crate::support::batches::{ABORT, BatchV2, Built, Rec};
-use crate::support::partition::file_name;
+use crate::support::partition::{file_name, time_entry};
 use crate::support::reading::folder;
 
 const FAR: i64 = i32::MAX as i64;
@@ -109,8 +109,10 @@ fn overflowed() -> Vec<(i64, Vec<Built>)> {
 fn write_recovered(parent: &Path, segments: &[(i64, Vec<Built>)]) -> PathBuf {
     fs::write(parent.join("meta.properties"), "version=1\ncluster.id=c\nnode.id=1\n").unwrap();
     let path = write_segments(parent, segments);
-    for (base, _) in segments {
-        fs::write(path.join(file_name(*base, "timeindex")), "").unwrap();
+    for (base, batches) in segments {
+        // the first batch has the largest timestamp: all are the same
+        let closing = time_entry(*base, batches[0].max_timestamp, batches[0].last_offset);
+        fs::write(path.join(file_name(*base, "timeindex")), closing).unwrap();
     }
     let end = segments.last().unwrap().1.last().unwrap().next_offset();
     fs::write(parent.join("recovery-point-offset-checkpoint"), format!("0\n1\norders 0 {end}\n")).unwrap();

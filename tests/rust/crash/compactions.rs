@@ -16,6 +16,7 @@ use crate::explore::Seen;
 use crate::found::{Files, Reader};
 use crate::judge::{Judge, Tally, compare_with_naive_reader, differs};
 use crate::naive::Batch;
+use crate::partition;
 use crate::script::NOW;
 
 const RETENTION_MS: i64 = 1000;
@@ -421,7 +422,10 @@ fn overflowed(first_segment: &[i64]) -> History {
         let bytes: Vec<u8> = batches.iter().flat_map(|batch| batch.build().bytes).collect();
         disk.put(&format!("{base:020}.log"), &bytes);
         disk.put(&format!("{base:020}.index"), &[]);
-        disk.put(&format!("{base:020}.timeindex"), &[]);
+        // the first batch has the largest timestamp: all are the same
+        let first = batches[0].build();
+        let closing = partition::time_entry(*base, first.max_timestamp, first.last_offset);
+        disk.put(&format!("{base:020}.timeindex"), &closing);
     }
     let writer = LogWriter::open_in(disk.directory("/orders-0"), &options()).unwrap();
     History { disk, writer, dice: Dice(0), values: 0, producers: [(0, false); 2] }

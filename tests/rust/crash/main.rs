@@ -4,7 +4,7 @@
 //! In each state the log is opened again and checked by independent code: [`model`] records what was appended
 //! and acknowledged, [`found`] reads the files.
 
-use cordwood_tests::{batches, naive};
+use cordwood_tests::{batches, naive, partition};
 
 mod compactions;
 mod deletions;
