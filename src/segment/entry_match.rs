@@ -1,5 +1,5 @@
-//! Whether an index entry agrees with a batch. All that compares the two asks here: look-ups, the search after
-//! damage, `verify`, `repair` and `copy`. They differ in which answers they accept.
+//! Whether an index entry agrees with a batch. All that compares the two asks here: look-ups, the search
+//! after damage, `verify`, `repair` and `copy`. They differ in which answers they accept.
 
 use crate::record::BatchHeader;
 use crate::types::TimestampOffset;

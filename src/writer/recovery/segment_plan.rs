@@ -134,9 +134,9 @@ fn has_trimmed_indexes(segment: &Segment) -> Result<bool> {
     })
 }
 
-/// Whether the time index contains the largest timestamp of the segment, as after a roll, unless its offset is
-/// too far from the base offset. A deletion of records raises the recovery point, possibly to the end of the
-/// active segment, so that a crash during the next roll can lose the entry.
+/// Whether the time index contains the largest timestamp of the segment, as after a roll, unless its offset
+/// is too far from the base offset. A deletion of records raises the recovery point, possibly to the end of
+/// the active segment, so that a crash during the next roll can lose the entry.
 fn has_closing_entry(segment: &Segment) -> Result<bool> {
     let largest = scan_segment::closed_state(segment)?.largest;
     let last = segment.time_index()?.map_or(-1, |times| times.last_entry().timestamp);
