@@ -3,7 +3,7 @@
 use crate::error::{Error, Malformed, Result};
 use crate::log::Log;
 use crate::record::BatchHeader;
-use crate::segment::{Batch, Damage, LOOKUP_READ, Preceding, SCAN_READ, Segment, Step, Walk};
+use crate::segment::{Batch, Damage, EpochsBefore, LOOKUP_READ, Preceding, SCAN_READ, Segment, Step, Walk};
 
 /// Of which batches all bytes are read, and the checksums verified; of the others only the headers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,11 +48,11 @@ pub(super) struct SegmentBatches<'a> {
 }
 
 impl<'a> SegmentBatches<'a> {
-    /// `leader_epoch`: that of the last batch before the segment.
+    /// `epochs`: those before the segment.
     pub(super) fn new(
         segment: &'a Segment,
         log: &'a Log,
-        leader_epoch: i32,
+        epochs: EpochsBefore,
         bytes_of: BytesOf,
     ) -> Result<Self> {
         let read_ahead = match bytes_of {
@@ -60,7 +60,7 @@ impl<'a> SegmentBatches<'a> {
             // from one header to the next, unless batches are small
             BytesOf::Markers => LOOKUP_READ,
         };
-        Ok(Self { segment, log, walk: segment.walk(leader_epoch, read_ahead)?, bytes_of })
+        Ok(Self { segment, log, walk: segment.walk(epochs, read_ahead)?, bytes_of })
     }
 
     /// The next batch; `None` after the last.
@@ -105,9 +105,9 @@ impl<'a> SegmentBatches<'a> {
         self.walk.bytes(&place.batch)
     }
 
-    /// The leader epoch after the batch returned last.
-    pub(super) fn leader_epoch(&self) -> i32 {
-        self.walk.before.map_or(-1, |before| before.leader_epoch)
+    /// The leader epochs up to the batch returned last.
+    pub(super) fn epochs(&self) -> EpochsBefore {
+        EpochsBefore::after(self.walk.before)
     }
 
     /// The error of a batch that cannot be used, which may be one before the last.

@@ -11,6 +11,7 @@ use crate::error::{Malformed, Result};
 use crate::log::{KeyHash, OffsetMap};
 use crate::record::control::ControlType;
 use crate::record::{BatchHeader, Records};
+use crate::segment::EpochsBefore;
 
 /// The number of keys whose entries of the map are loaded into the caches before the first of them is used.
 const AHEAD: usize = 64;
@@ -84,9 +85,9 @@ impl DirtyKeys {
             is_full: false,
             max_batch_bytes: log.options().max_batch_bytes,
         };
-        let mut leader_epoch = -1;
+        let mut epochs = EpochsBefore::UNKNOWN;
         for (segment, next) in range.dirty_segments(log) {
-            let mut batches = SegmentBatches::new(&segment, log, leader_epoch, BytesOf::AllBatches)?;
+            let mut batches = SegmentBatches::new(&segment, log, epochs, BytesOf::AllBatches)?;
             // also after the last key for which there is room, so that all checksums are verified
             loop {
                 let found = batches.next();
@@ -103,7 +104,7 @@ impl DirtyKeys {
                 // offsets may be missing at the end of the segment
                 reading.keys.latest_offset = next - 1;
             }
-            leader_epoch = batches.leader_epoch();
+            epochs = batches.epochs();
         }
         Ok(keys)
     }

@@ -7,7 +7,7 @@ use super::batches::{BytesOf, SegmentBatches};
 use crate::error::{Malformed, Result};
 use crate::index::AbortedTransaction;
 use crate::log::Log;
-use crate::segment::Segment;
+use crate::segment::{EpochsBefore, Segment};
 use crate::state::producers::{EndedTransaction, ProducerReplay, ProducerStates};
 
 /// What a pass over all headers finds.
@@ -35,12 +35,12 @@ impl History {
         let mut history = Self::default();
         let mut producers = ProducerReplay::default();
         let mut ended_at = HashMap::new();
-        let mut leader_epoch = -1;
+        let mut epochs = EpochsBefore::UNKNOWN;
         for segment in log.segments().iter() {
             let indexed = indexed(segment)?;
             let is_dirty = dirty.contains(&segment.base_offset());
             let bytes_of = if is_dirty { BytesOf::Markers } else { BytesOf::AllBatches };
-            let mut batches = SegmentBatches::new(segment, log, leader_epoch, bytes_of)?;
+            let mut batches = SegmentBatches::new(segment, log, epochs, bytes_of)?;
             while let Some(place) = batches.next()? {
                 let header = &place.batch.header;
                 if is_dirty {
@@ -63,7 +63,7 @@ impl History {
                 let aborted = ended.and_then(EndedTransaction::aborted);
                 history.aborted.extend(aborted.map(|aborted| entry(aborted, before, &indexed)));
             }
-            leader_epoch = batches.leader_epoch();
+            epochs = batches.epochs();
         }
         history.producers = producers.states;
         Ok(history)

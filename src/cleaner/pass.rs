@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::fs::Directory;
 use crate::index::due_entries::EntryRule;
 use crate::log::Log;
-use crate::segment::Segment;
+use crate::segment::{EpochsBefore, Segment};
 use crate::state::producers::LastRecord;
 use crate::writer::replacement;
 
@@ -43,7 +43,7 @@ pub(super) struct Pass<'a> {
     rounds: Option<Rounds<Decision, Scratch, u8, Remains>>,
     /// Tombstones in an old format remain in segments modified after this time, ms.
     old_delete_horizon: i64,
-    leader_epoch: i32,
+    epochs: EpochsBefore,
 }
 
 impl<'a> Pass<'a> {
@@ -80,7 +80,7 @@ impl<'a> Pass<'a> {
             scratch: Scratch::default(),
             rounds: (threads > 1).then(|| Rounds::new(threads)),
             old_delete_horizon,
-            leader_epoch: -1,
+            epochs: EpochsBefore::UNKNOWN,
         })
     }
 
@@ -128,7 +128,7 @@ impl<'a> Pass<'a> {
         let start = output.size();
         let mut counts = Counts::default();
         let (log, bytes_of) = (self.source.log, BytesOf::AllBatches);
-        let mut batches = SegmentBatches::new(segment, log, self.leader_epoch, bytes_of)?;
+        let mut batches = SegmentBatches::new(segment, log, self.epochs, bytes_of)?;
         loop {
             let found = batches.next();
             if !matches!(found, Ok(Some(_))) {
@@ -166,7 +166,7 @@ impl<'a> Pass<'a> {
                 output.add(header)?;
             }
         }
-        self.leader_epoch = batches.leader_epoch();
+        self.epochs = batches.epochs();
         Ok(CompactedSegment {
             base_offset: segment.base_offset(),
             new_base_offset,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Log;
 use super::transactions::OpenTransactions;
 use crate::error::Result;
-use crate::segment::{Batch, LOOKUP_READ, Preceding, SCAN_READ, Segment, Walk};
+use crate::segment::{Batch, EpochsBefore, LOOKUP_READ, Preceding, SCAN_READ, Segment, Walk};
 
 /// A segment that was read, and its last batch of those that were; `None` if there was none.
 #[derive(Debug, Clone)]
@@ -74,11 +74,11 @@ impl Checkpoint {
 
     /// A walk from the position on in the segment of a refreshed log.
     pub(super) fn walk(&self, segment: &Segment) -> Result<Walk> {
-        let leader_epoch = self.before.map_or(-1, |before| before.leader_epoch);
+        let epochs = EpochsBefore::after(self.before);
         if self.position == 0 {
-            return segment.walk_after(leader_epoch, SCAN_READ);
+            return segment.walk_after(epochs, SCAN_READ);
         }
-        let mut walk = segment.walk(leader_epoch, SCAN_READ)?;
+        let mut walk = segment.walk(epochs, SCAN_READ)?;
         (walk.position, walk.before) = (self.position, self.before);
         Ok(walk)
     }

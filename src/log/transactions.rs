@@ -15,7 +15,7 @@ use super::Log;
 use super::transaction_checkpoint::{Checkpoint, ReadSegment};
 use crate::error::{Error, Malformed, Result};
 use crate::record::control::ControlType;
-use crate::segment::{Batch, DamagedSpan, SCAN_READ, Segment, Step, Walk};
+use crate::segment::{Batch, DamagedSpan, EpochsBefore, SCAN_READ, Segment, Step, Walk};
 
 /// An aborted transaction: its producer's id, its first offset and the offset of its marker.
 pub type AbortedRange = (i64, i64, i64);
@@ -93,15 +93,15 @@ impl Transactions {
         let mut resumed = transactions.checkpoint.clone();
         let mut open = resumed.as_ref().map_or_else(OpenTransactions::new, |resumed| resumed.open.clone());
         let mut is_damaged = false;
-        let mut leader_epoch = -1;
+        let mut epochs = EpochsBefore::UNKNOWN;
         for segment in log.segments().iter().skip(transactions.passed.len()) {
             let mut last = resumed.as_ref().and_then(Checkpoint::last);
             let mut walk = match resumed.take() {
                 Some(checkpoint) => checkpoint.walk(segment)?,
-                None => segment.walk_after(leader_epoch, SCAN_READ)?,
+                None => segment.walk_after(epochs, SCAN_READ)?,
             };
             is_damaged |= transactions.read_segment(segment, &mut walk, &mut open, &mut last)?;
-            leader_epoch = walk.before.map_or(-1, |before| before.leader_epoch);
+            epochs = EpochsBefore::after(walk.before);
             transactions.passed.push(ReadSegment { segment: Arc::clone(segment), last });
         }
         if is_damaged {

@@ -1,5 +1,5 @@
-//! What counts as damage between batches: offsets that do not increase, epochs that decrease, a batch outside
-//! its segment. Kafka's reader does not check this.
+//! What counts as damage between batches: offsets that do not increase, a leader epoch that one batch has
+//! below those around it, or above, a batch outside its segment. Kafka's reader does not check this.
 
 use std::ops::RangeInclusive;
 
@@ -20,8 +20,36 @@ pub(crate) struct Damage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Preceding {
     pub(crate) last_offset: i64,
-    /// The highest leader epoch; −1 if no batch had one.
+    /// The highest leader epoch since it last fell; −1 if no batch had one.
     pub(crate) leader_epoch: i32,
+    /// The same, without the last batch.
+    pub(crate) earlier_epoch: i32,
+}
+
+/// The leader epochs before a segment, as in [`Preceding`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EpochsBefore {
+    pub(crate) highest: i32,
+    pub(crate) earlier: i32,
+}
+
+impl EpochsBefore {
+    /// −1: nothing is known.
+    pub(crate) const UNKNOWN: Self = Self { highest: -1, earlier: -1 };
+
+    pub(crate) fn after(before: Option<Preceding>) -> Self {
+        before.map_or(Self::UNKNOWN, |before| Self {
+            highest: before.leader_epoch,
+            earlier: before.earlier_epoch,
+        })
+    }
+}
+
+/// All batches before have had the epoch.
+impl From<i32> for EpochsBefore {
+    fn from(leader_epoch: i32) -> Self {
+        Self { highest: leader_epoch, earlier: leader_epoch }
+    }
 }
 
 /// The bounds of a segment's batches, which its name and the next segment's name set.
@@ -37,8 +65,9 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// The state before the first batch.
-    pub(crate) fn before_first(&self, leader_epoch: i32) -> Preceding {
-        Preceding { last_offset: self.base_offset - 1, leader_epoch }
+    pub(crate) fn before_first(&self, epochs: impl Into<EpochsBefore>) -> Preceding {
+        let EpochsBefore { highest, earlier } = epochs.into();
+        Preceding { last_offset: self.base_offset - 1, leader_epoch: highest, earlier_epoch: earlier }
     }
 
     /// Whether a batch has offsets more than 2^31 - 1 above the base, to which no index can refer. Kafka

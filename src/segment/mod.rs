@@ -11,6 +11,7 @@ mod cuts;
 mod damage;
 mod damaged_span;
 mod entry_match;
+mod epoch_fall;
 mod file_budget;
 mod file_slots;
 mod hidden_times;
@@ -59,7 +60,7 @@ pub(crate) use appender::{SegmentAppender, SegmentLayout, SegmentState, remove_s
 use batch_table::BatchTable;
 pub(crate) use batch_table::FoundBatch;
 pub(crate) use buckets::{Bucket, Buckets};
-pub(crate) use damage::{Bounds, Damage, Preceding};
+pub(crate) use damage::{Bounds, Damage, EpochsBefore, Preceding};
 pub(crate) use damaged_span::{DamagedSpan, UNSEARCHED};
 pub(crate) use entry_match::{OffsetMatch, is_time_of, time_entry_follows};
 pub(crate) use file_budget::{close_deleted_files, with_descriptors};
@@ -363,30 +364,32 @@ impl Segment {
     }
 
     /// A walk from the segment's first batch.
-    pub(crate) fn walk(&self, leader_epoch: i32, read: usize) -> Result<Walk> {
-        self.walk_in(self.log_file(read)?, leader_epoch)
+    pub(crate) fn walk(&self, epochs: impl Into<EpochsBefore>, read: usize) -> Result<Walk> {
+        self.walk_in(self.log_file(read)?, epochs)
     }
 
     /// [`Segment::walk`] with a reader of its `.log`.
-    fn walk_in(&self, log: LogFile, leader_epoch: i32) -> Result<Walk> {
+    fn walk_in(&self, log: LogFile, epochs: impl Into<EpochsBefore>) -> Result<Walk> {
         let bounds = self.bounds()?;
-        Ok(Walk::new(log, bounds, 0, Some(bounds.before_first(leader_epoch))))
+        Ok(Walk::new(log, bounds, 0, Some(bounds.before_first(epochs))))
     }
 
     /// A walk from the segment's first batch that skips damage, after a segment that ended with
-    /// `leader_epoch`.
+    /// these epochs.
     ///
-    /// If the first two batches here both have a lower epoch, the epoch before them is treated as damaged and
-    /// ignored. Otherwise every batch of this segment would count as damaged.
-    pub(crate) fn walk_after(&self, leader_epoch: i32, read: usize) -> Result<Walk> {
-        let mut walk = self.walk(leader_epoch, read)?;
+    /// If the first two batches here both have a lower epoch, the epoch before them is ignored. Otherwise
+    /// every batch of this segment would count as damaged.
+    pub(crate) fn walk_after(&self, epochs: impl Into<EpochsBefore>, read: usize) -> Result<Walk> {
+        let epochs = epochs.into();
+        let leader_epoch = epochs.highest;
+        let mut walk = self.walk(epochs, read)?;
         let Ok(&first) = walk.header_at(0)? else { return Ok(walk) };
         let second = walk.header_at(u64::from(first.size))?.ok().copied();
         let is_lower = |header: BatchHeader| (0..leader_epoch).contains(&header.leader_epoch);
         if is_lower(first) && second.is_none_or(is_lower) {
             self.warn(&format!(
-                "{}: the first batch has leader epoch {}, and that of the batch before it, {leader_epoch}, is higher; \
-                 the latter is damaged",
+                "{}: the first batch has leader epoch {}, and that of the batch before it, {leader_epoch}, is higher: \
+                 that is damaged, or a cluster with lower epochs continued the log",
                 self.path().display(),
                 first.leader_epoch
             ));

@@ -48,7 +48,7 @@ impl Segment {
         let bounds = self.bounds()?;
         let mut walk = Walk::new(self.look_up_file(size as usize + V2_HEADER)?, bounds, position, None);
         let Ok(&header) = walk.header_at(position)? else { return Ok(None) };
-        let before = Preceding { last_offset: before.offset, leader_epoch: -1 };
+        let before = Preceding { last_offset: before.offset, leader_epoch: -1, earlier_epoch: -1 };
         let is_named =
             header.size == size && header.last_offset == named.offset && header.base_offset <= offset;
         if !is_named || bounds.is_far(&header) || bounds.check(&header, Some(before)).is_err() {

@@ -62,6 +62,7 @@ impl Walk {
         let state = Preceding {
             last_offset: header.last_offset,
             leader_epoch: before.leader_epoch.max(header.leader_epoch),
+            earlier_epoch: before.leader_epoch,
         };
         if let Some(repeated) = self.repeated_offsets(batch.end(), state)?.filter(|_| may_be_repeated)
             && self.has_all_from(repeated.first_offset, batch.position)?

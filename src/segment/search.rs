@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use super::entry_match::OffsetMatch;
 use super::verified_batches::BatchKey;
 use super::walk::{Batch, Step};
-use super::{LOOKUP_READ, LogFile, MAX_LOOKUP_READ, Segment, Walk};
+use super::{EpochsBefore, LOOKUP_READ, LogFile, MAX_LOOKUP_READ, Segment, Walk};
 use crate::error::{Error, Malformed, Result};
 use crate::index::{Method, OffsetIndex};
 use crate::record::{BatchHeader, V2_HEADER};
@@ -25,8 +25,14 @@ impl Segment {
     /// preceding index entry if the log confirms it, else from the segment's start. The flag is true if
     /// the entry confirmed the offsets of the walk's first batch, and not only its position. `log`: a reader
     /// of the segment's `.log`.
-    pub(crate) fn walk_to(&self, offset: i64, leader_epoch: i32, log: LogFile) -> Result<(Walk, bool)> {
-        let from_start = |log| Ok((self.walk_in(log, leader_epoch)?, true));
+    pub(crate) fn walk_to(
+        &self,
+        offset: i64,
+        epochs: impl Into<EpochsBefore>,
+        log: LogFile,
+    ) -> Result<(Walk, bool)> {
+        let epochs = epochs.into();
+        let from_start = |log| Ok((self.walk_in(log, epochs)?, true));
         let Some(index) = self.or_warn(self.offset_index()) else { return from_start(log) };
         let entry = match index.lookup(offset, Method::default()) {
             Ok(entry) => entry,

@@ -2,15 +2,16 @@
 //! damage.
 //!
 //! Kafka's reader checks only a batch's CRC, which does not cover 17 bytes of a v2 header. Damage there shows
-//! in the neighbouring batches: offsets increase, epochs never decrease, a batch ends where the next one
-//! starts, and the last one ends with the file. A step therefore compares three headers. If two contradict
-//! each other, [`first_is_damaged`] decides which one is damaged, so that a flipped bit affects only its own
-//! batch.
+//! in the neighbouring batches: offsets increase, an epoch is not below those around it, a batch ends where
+//! the next one starts, and the last one ends with the file. A step therefore compares three headers. If two
+//! contradict each other, [`first_is_damaged`] decides which one is damaged, so that a flipped bit affects
+//! only its own batch.
 
 use std::ops::Range;
 
-use super::damage::{Bounds, Damage, Preceding, first_is_damaged, follows};
+use super::damage::{Bounds, Damage, EpochsBefore, Preceding, first_is_damaged, follows};
 use super::damaged_span::NewerBatch;
+use super::epoch_fall::is_epoch_fall;
 use super::log_file::LogFile;
 #[cfg(feature = "arrow")]
 use super::shared_bytes::SharedBytes;
@@ -183,7 +184,7 @@ impl Walk {
             }
         };
         if let Err(malformed) = self.bounds.check(&header, self.before)
-            && !self.is_intact_overlap(&header)?
+            && !(self.is_intact_overlap(&header)? || self.is_after_epoch_fall(&header)?)
         {
             return Ok(Step::Damage(self.damage(malformed)));
         }
@@ -248,11 +249,9 @@ impl Walk {
             self.complete_from = base_offset;
         }
         self.position = batch.end();
-        self.before = Some(Preceding {
-            last_offset,
-            // -1 if no batch had one
-            leader_epoch: self.before.map_or(-1, |before| before.leader_epoch).max(leader_epoch),
-        });
+        let EpochsBefore { highest: earlier_epoch, .. } = EpochsBefore::after(self.before);
+        let leader_epoch = earlier_epoch.max(leader_epoch);
+        self.before = Some(Preceding { last_offset, leader_epoch, earlier_epoch });
     }
 
     /// The damage of the batch at the position, whose checksum is wrong, with the offset that is expected
@@ -260,7 +259,7 @@ impl Walk {
     #[cold]
     fn wrong_checksum(&mut self, malformed: Malformed) -> Result<Damage> {
         if self.before.is_none() {
-            self.before = self.preceding_from_start()?;
+            self.before = self.preceding_from_start(self.position)?;
         }
         Ok(self.damage(malformed))
     }
@@ -277,9 +276,18 @@ impl Walk {
         let header = &batch.header;
         let third = self.header_at(batch.end() + u64::from(next.size))?.ok().copied();
         if self.before.is_none() {
-            self.before = self.preceding_from_start()?;
+            self.before = self.preceding_from_start(self.position)?;
         }
-        if next.base_offset <= header.last_offset && self.note_repeated(batch, self.before)? {
+        if next.base_offset <= header.last_offset {
+            if self.note_repeated(batch, self.before)? {
+                return Ok(None);
+            }
+        } else if is_epoch_fall(
+            EpochsBefore::after(self.before).highest,
+            header.leader_epoch,
+            next,
+            third.as_ref(),
+        ) {
             return Ok(None);
         }
         if !(is_doubtful && !self.bounds.is_far(next)
@@ -306,20 +314,20 @@ impl Walk {
         Ok(batch.end() == self.bounds.end || self.header_at(batch.end())?.is_ok_and(is_next))
     }
 
-    /// The state before a position that was jumped to, from a walk from the segment's start. Needed only if
-    /// two headers contradict each other, or a batch is far from the base. `None` if there is damage in
-    /// between. The checksum of the last batch is verified, because the search for the next valid batch
+    /// The state before a batch's position that was jumped to, from a walk from the segment's start. Needed
+    /// only if two headers contradict each other, or a batch is far from the base. `None` if there is damage
+    /// in between. The checksum of the last batch is verified, because the search for the next valid batch
     /// skips those with smaller offsets.
-    fn preceding_from_start(&self) -> Result<Option<Preceding>> {
+    pub(super) fn preceding_from_start(&self, position: u64) -> Result<Option<Preceding>> {
         let start = self.bounds.before_first(-1);
         let mut walk = Self::new(self.log.new_reader(), self.bounds, 0, Some(start));
         let mut last = None;
-        while walk.position < self.position {
+        while walk.position < position {
             let Step::Batch(batch) = walk.step()? else { return Ok(None) };
             last = Some(batch);
         }
         if let Some(last) = last
-            && (walk.position > self.position || walk.verify(&last)?.is_err())
+            && (walk.position > position || walk.verify(&last)?.is_err())
         {
             return Ok(None);
         }
@@ -330,17 +338,9 @@ impl Walk {
     /// not.
     fn continues(&mut self, header: &BatchHeader) -> Result<bool> {
         if self.before.is_none() {
-            self.before = self.preceding_from_start()?;
+            self.before = self.preceding_from_start(self.position)?;
         }
         Ok(self.before.is_some_and(|before| before.last_offset + 1 == header.base_offset))
-    }
-
-    /// The damage if the header after the batch returned last (if there is one) cannot follow it.
-    pub(crate) fn contradicted_by_next(&mut self, batch: &Batch) -> Result<Option<Damage>> {
-        let next = self.header_at(batch.end())?.ok();
-        let contradiction =
-            next.and_then(|next| follows(batch.header.last_offset, batch.header.leader_epoch, next).err());
-        Ok(contradiction.map(|malformed| self.damage(malformed)))
     }
 
     /// Checks a batch's checksum; a failure is damage at its position.
@@ -403,7 +403,7 @@ impl Walk {
         self.damage(malformed)
     }
 
-    fn damage(&self, malformed: Malformed) -> Damage {
+    pub(super) fn damage(&self, malformed: Malformed) -> Damage {
         Damage { position: self.position, offset: self.expected_offset(), malformed }
     }
 

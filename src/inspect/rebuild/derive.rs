@@ -49,10 +49,6 @@ impl DerivedFiles {
 #[derive(Debug)]
 pub(super) struct ReadSegment {
     pub(super) files: DerivedFiles,
-    /// The first batch with a leader epoch.
-    pub(super) first_with_epoch: Option<Batch>,
-    /// The highest leader epoch; −1 if there is none.
-    pub(super) leader_epoch: i32,
     /// Whether a batch has a producer id.
     pub(super) has_producers: bool,
 }
@@ -73,7 +69,7 @@ pub(super) fn read_segment(
     let base_offset = segment.base_offset();
     let mut walk = segment.walk(-1, SCAN_READ)?;
     let mut part = PartBuilder::new(base_offset, 0, rule);
-    let (mut first_with_epoch, mut has_producers) = (None, false);
+    let mut has_producers = false;
     loop {
         segment.open_files().interrupt.check()?;
         if is_stopped.load(Ordering::Relaxed) {
@@ -89,9 +85,6 @@ pub(super) fn read_segment(
             return Err(too_far(segment, &batch));
         }
         part.add(&batch);
-        if batch.header.leader_epoch >= 0 {
-            first_with_epoch.get_or_insert(batch);
-        }
         has_producers |= batch.header.producer_id >= 0;
         if let Some(replay) = replay.as_deref_mut()
             && let Err(malformed) = replay.add(&batch, &mut walk)?
@@ -110,8 +103,7 @@ pub(super) fn read_segment(
         transaction_index,
         snapshots,
     };
-    let leader_epoch = walk.before.map_or(-1, |before| before.leader_epoch);
-    Ok(Some(ReadSegment { files, first_with_epoch, leader_epoch, has_producers }))
+    Ok(Some(ReadSegment { files, has_producers }))
 }
 
 fn too_far(segment: &Segment, batch: &Batch) -> crate::Error {

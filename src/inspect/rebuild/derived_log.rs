@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::DerivedFiles;
 use super::derive::{ReadSegment, read_segment};
 use super::producer_replay::{FromProducers, ProducerFilesReplay};
-use crate::error::{Error, Malformed, Result};
+use crate::error::{Error, Result};
 use crate::index::due_entries::EntryRule;
 use crate::log::Log;
 use crate::segment::{SCAN_READ, Segment};
@@ -41,20 +41,17 @@ impl DerivedLog<'_> {
         let count = segments.partition_point(|segment| segment.base_offset() <= self.last_base_offset);
         let segments = segments.get(..count).unwrap_or_default();
         let threads = self.threads.clamp(1, MAX_THREADS);
-        let mut leader_epoch = -1;
         if threads == 1 {
             for segment in segments {
                 let never = AtomicBool::new(false);
                 let read = read_segment(segment, self.rule, Some(&mut self.replay), &never)?;
                 let Some(read) = read else { continue };
-                check_epoch(segment, &read, &mut leader_epoch)?;
                 each(&read.files)?;
             }
             return Ok(());
         }
         for segments in segments.chunks(threads * SEGMENTS_PER_THREAD) {
             for (segment, read) in segments.iter().zip(read_together(segments, self.rule, threads)?) {
-                check_epoch(segment, &read, &mut leader_epoch)?;
                 let mut files = read.files;
                 let FromProducers { transaction_index, snapshots } =
                     if read.has_producers || self.replay.has_snapshot_below(files.end_offset) {
@@ -68,19 +65,6 @@ impl DerivedLog<'_> {
         }
         Ok(())
     }
-}
-
-/// Fails if a segment begins with a lower leader epoch than the segments before it have.
-fn check_epoch(segment: &Segment, read: &ReadSegment, leader_epoch: &mut i32) -> Result<()> {
-    if let Some(first) = &read.first_with_epoch
-        && first.header.leader_epoch < *leader_epoch
-    {
-        let expected = format!("leader epoch {leader_epoch} or above, as before this segment");
-        let malformed = Malformed::new(expected, format!("leader epoch {}", first.header.leader_epoch));
-        return Err(malformed.at(segment.path(), first.position, Some(first.header.base_offset)));
-    }
-    *leader_epoch = read.leader_epoch.max(*leader_epoch);
-    Ok(())
 }
 
 /// Reads segments on several threads, the calling one among them. The result is in the order of the segments.

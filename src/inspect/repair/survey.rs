@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{Malformed, Result};
 use crate::log::Log;
 use crate::record::BatchHeader;
-use crate::segment::{Batch, Preceding, SCAN_READ, Segment, Step, Walk};
+use crate::segment::{Batch, EpochsBefore, Preceding, SCAN_READ, Segment, Step, Walk};
 
 /// The bytes of a segment's `.log`.
 #[derive(Debug)]
@@ -147,7 +147,11 @@ impl Survey {
                 "a leader epoch that is not above those of the batches after it",
                 format!("leader epoch {leader_epoch}"),
             ),
-            before: Some(Preceding { last_offset: end_of_pieces - 1, leader_epoch: before }),
+            before: Some(Preceding {
+                last_offset: end_of_pieces - 1,
+                leader_epoch: before,
+                earlier_epoch: before,
+            }),
             is_zero: false,
         };
         self.add_damage(damaged);
@@ -182,7 +186,10 @@ pub(super) fn survey(log: &Log, from_disk: bool) -> Result<Vec<Survey>> {
             segment.forget_cached()?;
         }
         let (survey, epochs) = survey_segment(log, segment, leader_epoch, epoch_before_last)?;
+        // more than one batch with a higher epoch: the epochs fell
+        let is_last_alone = survey.first_leader_epoch().is_none_or(|first| epoch_before_last <= first);
         if epochs.first < leader_epoch
+            && is_last_alone
             && let Some(previous) = surveys.last_mut()
         {
             previous.reject_last_epoch(leader_epoch, epoch_before_last);
@@ -206,13 +213,14 @@ struct Epochs {
 ///
 /// A single batch with a lower epoch is damaged itself, unless it contradicts only the last one before it.
 fn walk_of(segment: &Segment, leader_epoch: i32, epoch_before_last: i32) -> Result<Walk> {
-    let mut walk = segment.walk(leader_epoch, SCAN_READ)?;
+    let epochs = EpochsBefore { highest: leader_epoch, earlier: epoch_before_last };
+    let mut walk = segment.walk(epochs, SCAN_READ)?;
     let Ok(&first) = walk.header_at(0)? else { return Ok(walk) };
     let is_single = walk.header_at(u64::from(first.size))?.is_err();
     if is_single && first.leader_epoch < epoch_before_last {
-        return segment.walk(leader_epoch, SCAN_READ);
+        return segment.walk(epochs, SCAN_READ);
     }
-    segment.walk_after(leader_epoch, SCAN_READ)
+    segment.walk_after(epochs, SCAN_READ)
 }
 
 fn survey_segment(

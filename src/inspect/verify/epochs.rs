@@ -8,36 +8,53 @@ use crate::fs::Directory;
 use crate::log::Log;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 
-/// The epochs of batches across segments never decrease. Within a segment the walk checks it.
-pub(super) fn across_segments(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
+/// Where the epochs of batches fall: those of a segment's last batch or of the next one's first are wrong, or
+/// another cluster continued the log. Within a segment the walk has decided that.
+pub(super) fn falls(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let mut before: Option<(usize, EpochRun)> = None;
-    for (number, summary) in summaries.iter().enumerate() {
-        let runs: Vec<_> = summary.epochs.iter().filter(|run| run.epoch >= 0).collect();
-        let (Some(first), Some(last)) = (runs.first(), runs.last()) else { continue };
-        if let Some((of_before, highest)) = &before
-            && first.epoch < highest.epoch
-        {
-            // as between two batches: the one that jumped up is wrong, if all batches after it are below it
-            let is_before_wrong = highest.batches == 1 && last.epoch < highest.epoch && summary.batches > 1;
-            let (wrong, of, limit) = if is_before_wrong {
-                (highest, *of_before, format!("a leader epoch of at most {}", first.epoch))
-            } else {
-                (*first, number, format!("a leader epoch of {} or more", highest.epoch))
-            };
-            let path = log.segments().get(of).map(|segment| segment.path()).unwrap_or_default();
-            let found = format!("leader epoch {}", wrong.epoch);
-            let finding = Finding::new(Rule::DamagedBatch, log.path(), path, limit, found)
-                .at(wrong.position, wrong.end_position)
-                .offsets(wrong.start_offset, Some(wrong.last_offset + 1))
-                .because("epochs never decrease, also from one segment to the next");
-            findings.push(finding);
+    // the run with the highest epoch since the epochs last fell, and the highest epoch before that run
+    let mut before: Option<(usize, EpochRun, i32)> = None;
+    let runs = runs_with_epoch(summaries);
+    for (place, (number, run)) in runs.iter().enumerate() {
+        let Some((of_before, highest, earlier)) = before else {
+            before = Some((*number, *run, -1));
+            continue;
+        };
+        if run.epoch >= highest.epoch {
+            let earlier = if run.epoch > highest.epoch { highest.epoch } else { earlier };
+            before = Some((*number, *run, earlier));
+            continue;
         }
-        if before.as_ref().is_none_or(|(_, highest)| last.epoch >= highest.epoch) {
-            before = Some((number, **last));
+        let is_higher_before = highest.batches > 1 || earlier > run.epoch;
+        let next = runs.get(place + 1).filter(|(next, _)| next == number);
+        let is_lower_after = run.batches > 1 || next.is_some_and(|(_, next)| next.epoch < highest.epoch);
+        let is_one_flip = (highest.epoch ^ run.epoch).cast_unsigned().is_power_of_two();
+        let is_fall = of_before == *number || is_higher_before && (is_lower_after || !is_one_flip);
+        // as between two batches: the one that jumped up is wrong, if all batches after it are below it
+        let is_before_wrong = !is_higher_before && is_lower_after;
+        findings.push(if is_fall {
+            let expected = format!("a leader epoch of {} or more, as before it", highest.epoch);
+            of_run(Rule::LeaderEpochsFall, log, (*number, run), expected)
+        } else if is_before_wrong {
+            let expected = format!("a leader epoch of at most {}", run.epoch);
+            of_run(Rule::DamagedBatch, log, (of_before, &highest), expected)
+        } else {
+            let expected = format!("a leader epoch of {} or more", highest.epoch);
+            of_run(Rule::DamagedBatch, log, (*number, run), expected)
+        });
+        if is_fall || is_before_wrong {
+            before = Some((*number, *run, -1));
         }
     }
     findings
+}
+
+fn of_run(rule: Rule, log: &Log, (number, run): (usize, &EpochRun), expected: String) -> Finding {
+    let path = log.segments().get(number).map(|segment| segment.path()).unwrap_or_default();
+    Finding::new(rule, log.path(), path, expected, format!("leader epoch {}", run.epoch))
+        .at(run.position, run.end_position)
+        .offsets(run.start_offset, Some(run.last_offset + 1))
+        .because("within a cluster, epochs never decrease from one batch to the next")
 }
 
 /// Compares `leader-epoch-checkpoint` with the batches. Also returns the number of batches whose epoch
@@ -47,13 +64,8 @@ pub(super) fn checkpoint(
     directory: &Directory,
     summaries: &[Summary],
 ) -> Result<(Vec<Finding>, u64)> {
-    let with_epoch = || {
-        let runs = |(number, summary): (usize, &Summary)| {
-            summary.epochs.clone().into_iter().map(move |run| (number, run))
-        };
-        summaries.iter().enumerate().flat_map(runs).filter(|(_, run)| run.epoch >= 0)
-    };
-    let batches = with_epoch().map(|(_, run)| run.batches).sum();
+    let runs = runs_with_epoch(summaries);
+    let batches = runs.iter().map(|(_, run)| run.batches).sum();
     let path = directory.path_of(LEADER_EPOCH_CHECKPOINT);
     let new = |rule, expected: String, found: String| Finding::new(rule, log.path(), &path, expected, found);
     let text = LeaderEpochs::read_text(directory)?;
@@ -68,7 +80,7 @@ pub(super) fn checkpoint(
     };
     let mut findings = Vec::new();
     if epochs.entries().is_empty() {
-        if let Some((_, run)) = with_epoch().next() {
+        if let Some((_, run)) = runs.first() {
             let expected = "the start offset of each leader epoch of the batches".to_owned();
             let no_epoch = if is_file { "no epoch" } else { "no such file" };
             let found =
@@ -91,8 +103,9 @@ pub(super) fn checkpoint(
         findings.push(new(Rule::LeaderEpochsWrong, expected, found).offsets(*start, None));
     }
     let first_start = epochs.entries().first().map_or(0, |(_, start)| *start);
-    let mut unprotected = 0;
-    for (number, run) in with_epoch() {
+    let (of_others, runs) = runs.split_at(start_after_falls(&runs));
+    let mut unprotected = of_others.iter().map(|(_, run)| run.batches).sum();
+    for (number, run) in runs.iter().copied() {
         let found = run.probes().map(|offset| epochs.epoch_at(offset));
         let is_same = |known: Option<i32>| known == Some(run.epoch);
         // batches before the first entry are below an earlier log start offset
@@ -108,6 +121,20 @@ pub(super) fn checkpoint(
         findings.push(mismatch(log, number, &run, &epochs, &path));
     }
     Ok((findings, unprotected))
+}
+
+/// The runs of batches with a leader epoch, each with the number of its segment, in the order of the log.
+fn runs_with_epoch(summaries: &[Summary]) -> Vec<(usize, EpochRun)> {
+    let of_all = summaries.iter().enumerate();
+    let runs = of_all.flat_map(|(number, summary)| summary.epochs.iter().map(move |run| (number, *run)));
+    runs.filter(|(_, run)| run.epoch >= 0).collect()
+}
+
+/// The number of the first run after the last fall of epochs. A broker drops the epochs of another cluster
+/// that are above its own.
+fn start_after_falls(runs: &[(usize, EpochRun)]) -> usize {
+    let is_fall = |[(_, before), (_, run)]: &[(usize, EpochRun); 2]| run.epoch < before.epoch;
+    runs.array_windows().rposition(is_fall).map_or(0, |before| before + 1)
 }
 
 /// The first batches of a segment that contradict the file.

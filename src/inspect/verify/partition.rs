@@ -132,7 +132,7 @@ impl PartitionCheck {
         let Some(summaries) = summaries else { return Ok(findings) };
         findings.extend(continuity::check(&log, summaries)?);
         findings.extend(empty_indexes(&log, summaries));
-        findings.extend(epochs::across_segments(&log, summaries));
+        findings.extend(epochs::falls(&log, summaries));
         let (found, without_epoch) = epochs::checkpoint(&log, &directory, summaries)?;
         findings.extend(found);
         findings.extend(transactions::check(&log, summaries)?);

@@ -231,6 +231,10 @@ rules! {
         "uses it as it is: a follower may truncate too much or too little. After a crash: adds the epochs of recovered segments";
     /// A line of `leader-epoch-checkpoint` that no batch can agree with.
     LeaderEpochsWrong = "leader_epochs_wrong", Warning, Remedy::Repair, "drops the line when it loads the file";
+    /// Leader epochs that fall: another cluster, such as one in which a backup was restored, continued the
+    /// log.
+    LeaderEpochsFall = "leader_epochs_fall", Warning, Remedy::Nothing,
+        "reads on; leader-epoch-checkpoint begins at the lower epoch, so that a follower may truncate too much or too little";
     /// A batch whose leader epoch is not the one that `leader-epoch-checkpoint` has for its offset.
     LeaderEpochMismatch = "leader_epoch_mismatch", Error, Remedy::Repair,
         "does not compare them: a follower may truncate too much or too little";

@@ -457,7 +457,7 @@ impl<'a> PartCheck<'a> {
     ) -> Result<Option<Finding>> {
         let mut walk = self.segment.walk(-1, SCAN_READ)?;
         walk.position = start;
-        walk.before = Some(Preceding { last_offset, leader_epoch });
+        walk.before = Some(Preceding { last_offset, leader_epoch, earlier_epoch: leader_epoch });
         let (bytes, is_stopped) = Default::default();
         let work = Work::new(&bytes, &is_stopped);
         let mut check = SegmentCheck::new(self.segment, self.log.path(), false, i64::MAX);

@@ -88,7 +88,7 @@ pub(crate) struct Summary {
     pub(super) aborts: Vec<(i64, i64)>,
     /// The largest distance of two entries of the offset index, bytes.
     pub(super) index_distance: Option<u64>,
-    /// The highest leader epoch.
+    /// The leader epoch of the last batch with one.
     leader_epoch: i32,
     /// By how many the records of the last batch are more than its offsets.
     excess: u64,
@@ -130,7 +130,12 @@ impl Summary {
     /// The state before the next batch; `None` after damage, and before the first.
     pub(super) fn preceding(&self) -> Option<Preceding> {
         let is_known = self.batches > 0 && !self.is_damaged_at_end;
-        is_known.then_some(Preceding { last_offset: self.end_offset - 1, leader_epoch: self.leader_epoch })
+        let leader_epoch = self.leader_epoch;
+        is_known.then_some(Preceding {
+            last_offset: self.end_offset - 1,
+            leader_epoch,
+            earlier_epoch: leader_epoch,
+        })
     }
 
     pub(super) fn add(&mut self, batch: &Batch, shows_compaction: bool) {
@@ -161,7 +166,9 @@ impl Summary {
         self.is_transactional |= header.is_transactional();
         self.has_timestamps |= header.max_timestamp >= 0;
         self.largest_timestamp = self.largest_timestamp.max(header.max_timestamp);
-        self.leader_epoch = self.leader_epoch.max(header.leader_epoch);
+        if header.leader_epoch >= 0 {
+            self.leader_epoch = header.leader_epoch;
+        }
         match self.epochs.last_mut() {
             Some(run) if run.epoch == header.leader_epoch => {
                 run.last_start_offset = header.base_offset;

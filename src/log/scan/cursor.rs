@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Scan;
 use super::uncommitted::Uncommitted;
 use crate::error::Result;
-use crate::segment::{Batch, Damage, Preceding, SCAN_READ, Segment, Step, Walk};
+use crate::segment::{Batch, Damage, EpochsBefore, Preceding, SCAN_READ, Segment, Step, Walk};
 
 /// The position of a scan in its log.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct Cursor {
     last_base_offset: Option<i64>,
     /// The offset after the last batch; `None` after damage.
     pub(super) next_offset: Option<i64>,
-    leader_epoch: Option<i32>,
+    epochs: Option<EpochsBefore>,
 }
 
 impl Cursor {
@@ -40,7 +40,7 @@ impl Cursor {
         self.before = walk.before;
         match walk.step_through()? {
             Step::End => {
-                self.leader_epoch = self.before.map_or(self.leader_epoch, |before| Some(before.leader_epoch));
+                self.epochs = self.before.map(|before| EpochsBefore::after(Some(before))).or(self.epochs);
                 self.segment_end = self.before.map(|before| before.last_offset + 1);
                 self.walk = None;
             }
@@ -112,7 +112,7 @@ impl Scan {
     /// old.
     fn walk_in(&self, segment: &Segment) -> Result<Option<Walk>> {
         let from = self.filter.start.max(segment.base_offset());
-        let leader_epoch = self.cursor.leader_epoch.unwrap_or(-1);
+        let epochs = self.cursor.epochs.unwrap_or(EpochsBefore::UNKNOWN);
         // markers among old batches must not be skipped
         let is_waiting = self.uncommitted.as_ref().is_some_and(Uncommitted::is_waiting);
         let start_time = self.filter.options.ranges.start_time.filter(|_| !is_waiting);
@@ -129,10 +129,10 @@ impl Scan {
                 walk
             }
             _ if from > segment.base_offset() => {
-                segment.walk_to(from, leader_epoch, segment.log_file(SCAN_READ)?)?.0
+                segment.walk_to(from, epochs, segment.log_file(SCAN_READ)?)?.0
             }
-            _ if self.filter.raises() => segment.walk(leader_epoch, SCAN_READ)?,
-            _ => segment.walk_after(leader_epoch, SCAN_READ)?,
+            _ if self.filter.raises() => segment.walk(epochs, SCAN_READ)?,
+            _ => segment.walk_after(epochs, SCAN_READ)?,
         };
         walk.set_check_crcs(self.filter.options.check_crcs);
         Ok(Some(walk))

@@ -15,9 +15,9 @@
 //!
 //! An undamaged live batch stands for a record at its offset if its leader epoch is not lower: with the same
 //! epoch it is the same record, because the leader of an epoch writes each offset once. With a higher one,
-//! the log was truncated there and written again, as a follower does. Epochs never fall in a log, so that a
-//! higher one in its last batch shows for the offsets after it, too, that they were truncated. No checksum
-//! covers an epoch; therefore `leader-epoch-checkpoint` must confirm this.
+//! the log was truncated there and written again, as a follower does. In one cluster epochs never fall, so
+//! that a higher one in its last batch shows for the offsets after it, too, that they were truncated. No
+//! checksum covers an epoch; therefore `leader-epoch-checkpoint` must confirm this.
 //!
 //! What is kept is noted in `.cordwood.kept`. In a compacted log, offsets may be missing, and after damage
 //! was taken out nothing distinguishes a loss from a superseded record; so a file that was kept once is not

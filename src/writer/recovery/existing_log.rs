@@ -15,7 +15,7 @@ use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, SegmentFile};
 use crate::index::due_entries::EntryRule;
 use crate::log::{IntervalSource, Log, Replacement, shown_interval};
-use crate::segment::{Segment, SegmentState};
+use crate::segment::{EpochsBefore, Segment, SegmentState};
 use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
 use crate::state::clean_marker::{CleanMarker, durable_offset};
 use crate::state::data_directory::DataDirectory;
@@ -236,10 +236,15 @@ impl Existing<'_> {
         self.segments.partition_point(|segment| segment.base_offset() <= recovery_point).saturating_sub(1)
     }
 
-    pub(super) fn scan(&self, segment: &Segment, leader_epoch: i32, synced: Option<i64>) -> Result<Scanned> {
+    pub(super) fn scan(
+        &self,
+        segment: &Segment,
+        epochs: impl Into<EpochsBefore>,
+        synced: Option<i64>,
+    ) -> Result<Scanned> {
         let (interval_bytes, _) = self.interval()?;
         let rule = EntryRule { interval_bytes, ..Partition::entry_rule(&self.options.config) };
-        scan_segment::scan(segment, leader_epoch, synced, rule, self.options.interrupt)
+        scan_segment::scan(segment, epochs, synced, rule, self.options.interrupt)
     }
 
     /// The interval of index entries, and where it is from: the settings, the writer that closed the log, or
@@ -269,13 +274,13 @@ impl Existing<'_> {
     ) -> Result<Vec<Scanned>> {
         // compaction may have removed the batch that ended there
         let synced = synced.filter(|_| !self.options.config.cleanup_policy.compact);
-        let mut epoch = before.map_or(Ok(-1), |segment| segment.last_epoch())?;
+        let mut epochs = EpochsBefore::from(before.map_or(Ok(-1), |segment| segment.last_epoch())?);
         let mut scanned = Vec::with_capacity(unclean.len());
         for segment in unclean {
             // read from the disk: the page cache may contain bytes that could not be written
             segment.forget_cached()?;
-            let found = self.scan(segment, epoch, synced)?;
-            epoch = found.leader_epoch;
+            let found = self.scan(segment, epochs, synced)?;
+            epochs = found.epochs_before_next;
             scanned.push(found);
         }
         Ok(scanned)

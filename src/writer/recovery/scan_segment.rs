@@ -4,7 +4,8 @@ use super::preconditions::refuse_missing_end;
 use crate::error::Result;
 use crate::index::due_entries::EntryRule;
 use crate::segment::{
-    Bounds, Damage, IndexBytes, Part, PartBuilder, SCAN_READ, Segment, SegmentState, Step, Walk, is_relative,
+    Bounds, Damage, EpochsBefore, IndexBytes, Part, PartBuilder, SCAN_READ, Segment, SegmentState, Step,
+    Walk, is_relative,
 };
 use crate::types::{Interrupt, TimestampOffset};
 
@@ -15,8 +16,8 @@ pub(in crate::writer) struct Scanned {
     pub(in crate::writer) parts: Vec<Part>,
     /// The offset after the last batch; the base offset if there is no batch.
     pub(in crate::writer) end_offset: i64,
-    /// The highest leader epoch up to the end of the segment, including earlier segments.
-    pub(super) leader_epoch: i32,
+    /// The leader epochs up to the end of the segment, including earlier segments.
+    pub(super) epochs_before_next: EpochsBefore,
     /// The leader epochs of the batches and the base offset at which each begins, in log order.
     pub(super) epochs: Vec<(i32, i64)>,
     /// Whether a batch has a producer id.
@@ -43,8 +44,7 @@ impl Scanned {
     }
 }
 
-/// Reads a segment and checks every batch. `leader_epoch`: the leader epoch at the end of the preceding
-/// segment.
+/// Reads a segment and checks every batch. `epochs_before`: those before the segment.
 ///
 /// A segment with a batch more than 2^31 - 1 above its base offset is divided into parts, as Kafka splits it:
 /// the base offset of a part is that of its first batch, and a part contains all following batches that its
@@ -55,15 +55,15 @@ impl Scanned {
 /// *Source*: `LogSegment.recover`; `UnifiedLog.splitOverflowedSegment`.
 pub(in crate::writer) fn scan(
     segment: &Segment,
-    leader_epoch: i32,
+    epochs_before: impl Into<EpochsBefore>,
     synced: Option<i64>,
     rule: EntryRule,
     interrupt: Interrupt,
 ) -> Result<Scanned> {
-    let base_offset = segment.base_offset();
+    let (base_offset, epochs_before) = (segment.base_offset(), epochs_before.into());
     let bounds = Bounds { base_offset, upper: segment.upper(), end: segment.file_size()? };
     let mut walk =
-        Walk::new(segment.log_file(SCAN_READ)?, bounds, 0, Some(bounds.before_first(leader_epoch)));
+        Walk::new(segment.log_file(SCAN_READ)?, bounds, 0, Some(bounds.before_first(epochs_before)));
     let mut parts = Vec::new();
     let mut part = PartBuilder::new(base_offset, 0, rule);
     let mut epochs: Vec<(i32, i64)> = Vec::new();
@@ -114,7 +114,7 @@ pub(in crate::writer) fn scan(
     Ok(Scanned {
         parts,
         end_offset: cut.as_ref().map_or_else(|| walk.expected_offset(), |(damage, _)| damage.offset),
-        leader_epoch: before.map_or(leader_epoch, |before| before.leader_epoch),
+        epochs_before_next: before.map_or(epochs_before, |before| EpochsBefore::after(Some(before))),
         epochs,
         has_producers,
         cut,

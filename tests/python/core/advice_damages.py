@@ -241,6 +241,13 @@ CASES = [
     ),
     in_corpus("leader_epoch_mismatch", "epochs-beyond-end"),
     Case(
+        "leader_epochs_fall",
+        generated(*(batch(n, [Rec(b"%d" % n)], leader_epoch=epoch) for n, epoch in enumerate([5, 5, 2, 2]))),
+        nothing,
+        do=nothing,
+        stays=True,
+    ),
+    Case(
         "checkpoint_unreadable",
         broker,
         write(STARTS, bytes(20)),
