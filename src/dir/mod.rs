@@ -20,7 +20,7 @@ use crate::fs::names::{PartitionName, PartitionState};
 use crate::fs::{Directory, is_data_directory};
 use crate::log::{Log, LogOptions};
 use crate::segment::with_descriptors;
-use crate::state::data_directory::{self, is_partition};
+use crate::state::data_directory::is_partition;
 
 /// A data directory, listed when it was opened. Its partitions are opened on request.
 #[derive(Debug)]
@@ -80,17 +80,10 @@ impl LogDir {
     /// As [`Log::open`]: [`Error::LogNotFound`] with [`NotFound::NoSegment`] for a partition that Kafka has
     /// just created; [`Error::Corrupt`] if its segments are missing.
     pub fn log(&self, name: &str) -> Result<Option<Log>> {
-        let Some(partition) = self.partitions.get(name) else { return Ok(None) };
-        let open = || Log::open(self.directory.path_of(name), self.options.clone()).map(Some);
-        match open() {
-            Err(Error::LogNotFound { path, found: NotFound::NoSegment, .. }) => {
-                let directory = Directory::open(&path, "check the disk")?;
-                data_directory::refuse_lost(&directory, partition.state == PartitionState::Live)?;
-                // its first segment may exist by now
-                open()
-            }
-            opened => opened,
+        if !self.partitions.contains_key(name) {
+            return Ok(None);
         }
+        Log::open(self.directory.path_of(name), self.options.clone()).map(Some)
     }
 
     /// Opens the partitions of some topics (`None`: all), by topic and then by the partition's number, each

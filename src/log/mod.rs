@@ -17,6 +17,7 @@ mod log_start;
 mod lookup;
 mod lookup_many;
 mod lost_end;
+mod lost_start;
 pub(crate) mod metadata;
 mod offset_map;
 mod opening;
@@ -58,6 +59,7 @@ use largest_times::LargestTimes;
 use live_segments::LiveSegments;
 use log_start::ClaimedStart;
 use lost_end::Synced;
+pub(crate) use lost_start::LostStart;
 pub(crate) use offset_map::{KeyHash, OffsetMap};
 pub use position::Position;
 pub use record_filter::RecordFilter;
@@ -138,6 +140,8 @@ struct Inner {
     claimed_start: ClaimedStart,
     /// Read when the log was opened; `None` for the reader of a writer in this process.
     synced: Option<Synced>,
+    /// The warning that the first segments are missing, if they are.
+    lost_start: OnceLock<String>,
     /// The warning that the log ends before that; computed with the log end offset.
     lost_end: OnceLock<Option<String>>,
     open_files: Arc<OpenFiles>,
@@ -303,6 +307,7 @@ impl Log {
                 log_start_offset,
                 claimed_start: self.inner.claimed_start,
                 synced: self.inner.synced,
+                lost_start: self.inner.lost_start.clone(),
                 lost_end: self.inner.lost_end.clone(),
                 open_files: Arc::clone(open_files),
                 opening: opening.clone(),
@@ -331,12 +336,13 @@ impl Log {
     }
 
     /// Warnings about conditions that are not errors: a tail that is not data (unless a broker or a writer
-    /// has the log open: it is being written), an end below the offset up to which the log
-    /// was synced, an index entry that the log does not confirm, records hidden below the log start offset.
-    /// Look-ups add to them. Finds the end of the log first; if that fails, the error is one of the
+    /// has the log open: it is being written), missing first segments, an end below the offset up to which
+    /// the log was synced, an index entry that the log does not confirm, records hidden below the log start
+    /// offset. Look-ups add to them. Finds the end of the log first; if that fails, the error is one of the
     /// warnings.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.inner.opening.clone();
+        warnings.extend(self.inner.lost_start.get().cloned());
         let torn = self.segments().last().and_then(|last| match last.torn_tail_warning() {
             Ok(torn) => torn,
             Err(error) => Some(error.to_string()),

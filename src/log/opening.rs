@@ -13,6 +13,7 @@ use crate::error::{Error, NotFound, Result};
 use crate::fs::Directory;
 use crate::fs::names::PartitionName;
 use crate::segment::{OpenFiles, Segment, Warnings, with_descriptors};
+use crate::state::data_directory::refuse_lost;
 
 impl Log {
     const ADVICE: &str = "give the path of a partition directory, such as data/orders-0";
@@ -22,7 +23,8 @@ impl Log {
     /// preallocated file that may include batches that were appended in between.
     ///
     /// # Errors
-    /// [`Error::LogNotFound`] if there is no directory, or no segment in it; [`Error::Io`].
+    /// [`Error::LogNotFound`] if there is no directory, or no segment in it; [`Error::Corrupt`] if other
+    /// files show that the partition had segments; [`Error::Io`].
     ///
     /// *Source*: Kafka's `LogLoader.load`, without its repairs.
     pub fn open(path: impl AsRef<Path>, options: LogOptions) -> Result<Self> {
@@ -34,7 +36,23 @@ impl Log {
     /// # Errors
     /// As [`Log::open`].
     pub fn open_in(directory: Directory, options: LogOptions) -> Result<Self> {
+        if let Some(log) = Self::open_if_any(directory.clone(), options.clone())? {
+            return Ok(log);
+        }
+        with_descriptors(|| refuse_lost(&directory))?;
+        // its first segment may exist by now
         Self::open_live(directory, options, Weak::new())
+    }
+
+    /// [`Log::open_in`]; `None` if there is no segment, whether the partition had one or not.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub(crate) fn open_if_any(directory: Directory, options: LogOptions) -> Result<Option<Self>> {
+        match Self::open_live(directory, options, Weak::new()) {
+            Err(Error::LogNotFound { found: NotFound::NoSegment, .. }) => Ok(None),
+            opened => opened.map(Some),
+        }
     }
 
     /// [`Log::open_in`] for a reader of a writer in this process, which has the list of segments: while the
@@ -117,6 +135,14 @@ struct Opening<'a> {
 
 impl Opening<'_> {
     fn attempt(&self) -> Result<Log> {
+        let log = self.load()?;
+        if self.live.strong_count() == 0 {
+            log.warn_of_lost_start(self.earlier)?;
+        }
+        Ok(log)
+    }
+
+    fn load(&self) -> Result<Log> {
         let Self { open_files, options, .. } = self;
         // before the listing: a truncation during it changes the count
         let truncations = open_files.truncations()?;
@@ -161,6 +187,7 @@ impl Opening<'_> {
                 log_start_offset,
                 claimed_start,
                 synced,
+                lost_start: OnceLock::new(),
                 lost_end: OnceLock::new(),
                 open_files: Arc::clone(open_files),
                 opening,

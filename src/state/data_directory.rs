@@ -12,7 +12,8 @@ use crate::fs::names::{
     CLUSTER_METADATA_DIRECTORY, PartitionName, PartitionState, SegmentFileName, Stage, is_topic,
 };
 use crate::fs::{
-    DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, Staged, is_data_directory,
+    DATA_DIRECTORY_LOCK, Directory, FileType, Lock, META_PROPERTIES, PartitionLocks, Staged,
+    is_data_directory,
 };
 use crate::state::COPY_JOURNAL;
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
@@ -47,6 +48,15 @@ impl DataDirectory {
             return Ok(None);
         }
         directory.parent()?.map_or(Ok(None), |folder| Self::of(folder, name))
+    }
+
+    /// [`DataDirectory::around`], but `None` for a name that no topic has: the checkpoints have no line for
+    /// it.
+    pub(crate) fn with_lines_of(directory: &Directory) -> Result<Option<Self>> {
+        match Self::around(directory) {
+            Err(Error::Config { .. }) => Ok(None),
+            around => around,
+        }
     }
 
     /// A partition in a data directory, by the partition's name. `None` for any other name in a folder
@@ -129,13 +139,11 @@ impl DataDirectory {
     /// [`Error::Corrupt`] if the recovery point is above the log start offset: the records between them are
     /// lost.
     fn start_without_segments(&self, partition: &Directory, own: i64) -> Result<i64> {
-        let is_offset = |offset: &i64| (0..i64::MAX).contains(offset);
-        let start = self.log_start_offset()?.filter(is_offset).unwrap_or(0).max(own);
-        let Some(recovery_point) = self.recovery_point()?.filter(|point| is_offset(point) && *point > start)
-        else {
+        let start = self.log_start_offset()?.filter(|start| is_offset(*start)).unwrap_or(0).max(own);
+        let Some(recovery_point) = self.flushed_offset()?.filter(|point| *point > start) else {
             return Ok(start);
         };
-        let Self { folder, topic, partition: number } = self;
+        let (folder, topic, number) = (&self.folder, &self.topic, self.partition);
         let expected = format!(
             "a segment with the offsets {start} to {recovery_point}, because {} has the recovery point \"{topic} {number} \
              {recovery_point}\" (restore the segments; or, to continue without these records at the log start offset of {}, \
@@ -144,6 +152,29 @@ impl DataDirectory {
             folder.path_of(LOG_START_OFFSETS).display(),
         );
         Err(Malformed::new(expected, "no segment").at(partition.path(), 0, Some(start)))
+    }
+
+    /// Fails if the log of a partition ends below its recovery point. Kafka flushes the log up to an offset
+    /// before this becomes the recovery point, so that the records are lost, unless a broker stopped between
+    /// a truncation and the next write of the file. A snapshot of producers above the end shows nothing: a
+    /// roll writes it before the log is flushed.
+    ///
+    /// *Source*: `UnifiedLog.roll`, `LocalLog.flush`, `LogManager.truncateTo`.
+    pub(crate) fn refuse_missing_end(&self, partition: &Directory, end: i64) -> Result<()> {
+        let Some(point) = self.flushed_offset()?.filter(|point| *point > end) else { return Ok(()) };
+        let expected = format!(
+            "a log that ends at offset {point} or above, because {} has the recovery point \"{} {} {point}\" (restore the segments; \
+             or, to continue without these records, run cordwood repair with --policy salvage)",
+            self.folder.path_of(RECOVERY_POINTS).display(),
+            self.topic,
+            self.partition,
+        );
+        Err(Malformed::new(expected, format!("its end at offset {end}")).at(partition.path(), 0, Some(end)))
+    }
+
+    /// The recovery point, if it is an offset: the log was flushed up to there.
+    pub(crate) fn flushed_offset(&self) -> Result<Option<i64>> {
+        Ok(self.recovery_point()?.filter(|point| is_offset(*point)))
     }
 
     /// Lowers checkpoints that are above the log end offset. They are ignored now, but would hide records
@@ -195,6 +226,11 @@ impl DataDirectory {
     }
 }
 
+/// Whether a checkpoint's number can be an offset.
+fn is_offset(number: i64) -> bool {
+    (0..i64::MAX).contains(&number)
+}
+
 /// The offset at which a log without a segment starts. `data_directory`: its data directory, if the
 /// checkpoints there apply to it.
 ///
@@ -233,10 +269,12 @@ const KEEP_METADATA: &str = "restore the segments, or remove nothing: a broker s
 
 /// Fails if a partition without a segment has other files of a segment above an offset (`None`: any).
 fn refuse_left_files(partition: &Directory, above: Option<i64>) -> Result<()> {
-    let left = partition.entries()?.into_iter().filter(|(name, _)| {
-        SegmentFileName::parse(name).is_some_and(|file| {
-            file.stage == Stage::Live && above.is_none_or(|offset| file.base_offset > offset)
-        })
+    let left = partition.entries()?.into_iter().filter(|(name, file_type)| {
+        // nothing else is a file of a segment
+        matches!(file_type, FileType::RegularFile | FileType::Unknown)
+            && SegmentFileName::parse(name).is_some_and(|file| {
+                file.stage == Stage::Live && above.is_none_or(|offset| file.base_offset > offset)
+            })
     });
     // names have their offsets with leading zeros
     let Some((name, _)) = left.max_by(|left, right| left.0.cmp(&right.0)) else { return Ok(()) };
@@ -246,12 +284,11 @@ fn refuse_left_files(partition: &Directory, above: Option<i64>) -> Result<()> {
     Err(Malformed::new(expected, format!("none, and {name}")).at(partition.path(), 0, above))
 }
 
-/// Fails if a partition without a segment had records, as an open for writing does. `is_live`: whether the
-/// data directory's checkpoints apply to it.
+/// Fails if a partition without a segment had records, as an open for writing does.
 ///
 /// # Errors
 /// [`Error::Corrupt`]; [`Error::Io`].
-pub(crate) fn refuse_lost(partition: &Directory, is_live: bool) -> Result<()> {
+pub(crate) fn refuse_lost(partition: &Directory) -> Result<()> {
     let checkpoint = Checkpoint::read(partition)?;
     if checkpoint.is_some_and(|checkpoint| checkpoint.starting_at.is_some()) {
         // all its records were being removed
@@ -260,7 +297,7 @@ pub(crate) fn refuse_lost(partition: &Directory, is_live: bool) -> Result<()> {
     if partition.identity_of(COPY_JOURNAL)?.is_none() {
         refuse_left_files(partition, None)?;
     }
-    let data_directory = if is_live { DataDirectory::around(partition)? } else { None };
+    let data_directory = DataDirectory::with_lines_of(partition)?;
     start_without_segments(partition, checkpoint, data_directory.as_ref()).map(drop)
 }
 

@@ -52,6 +52,14 @@ impl LeaderEpochs {
         Ok(epochs)
     }
 
+    /// The start offset of the first epoch in the file; `None` without one, and for a file that cannot be
+    /// parsed.
+    pub(crate) fn first_start(directory: &Directory) -> Result<Option<i64>> {
+        let text = Self::read_text(directory)?.unwrap_or_default();
+        let epochs = Self::parse(&text).unwrap_or_default();
+        Ok(epochs.entries().first().map(|(_, start)| *start))
+    }
+
     /// Reads the text of the file in a partition directory; `None` if there is none.
     pub(crate) fn read_text(directory: &Directory) -> Result<Option<Vec<u8>>> {
         directory.read_small(LEADER_EPOCH_CHECKPOINT, MAX_BYTES)

@@ -52,7 +52,7 @@ pub use recovery::{
 #[cfg(feature = "inspect")]
 pub(crate) use recovery::{
     OnlyCopies, QUARANTINE, Quarantined, finish_replacement, refuse_missing_start, refuse_remote_start,
-    replaced, unfinished_deletion,
+    replaced,
 };
 #[cfg(feature = "inspect")]
 pub(crate) use spare::SPARE;

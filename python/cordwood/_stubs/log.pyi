@@ -52,7 +52,7 @@ class Log:
     call that needs the records of a larger one raises a `BatchTooLargeError`, whatever *on_damage* is.
 
     *Errors*: `LogNotFoundError` if there is no directory, or no segment in it; `ConfigError`; `CorruptLogError` for a
-    base offset that no segment can have.
+    base offset that no segment can have, or if the partition has lost its segments.
     *Source*: Kafka `LogLoader.load`, without its repairs.
 
     >>> log = cw.Log("tests/golden/01-plain/orders-0")

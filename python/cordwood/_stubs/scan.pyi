@@ -165,8 +165,8 @@ class ScanStats:
     def lost_gaps(self) -> int:
         """The number of gaps between two batches of a segment where batches were lost: nothing explains them.
 
-        Not compaction (`Log.is_compacted`), nor damage that was left out, nor a truncation inside a batch. The warnings
-        of the log name the first 1,000.
+        Not compaction (`Log.is_compacted`), nor damage that was left out, nor a truncation inside a batch. A gap counts
+        if some of its offsets are in the range of the scan. The warnings of the log name the first 1,000.
         """
 
 @final

@@ -37,7 +37,8 @@ pub(super) struct Taken {
     pub(super) lost: Option<(i64, Option<i64>)>,
 }
 
-/// What remains of each segment. `durable`: the offset up to which a `LogWriter` synced the log.
+/// What remains of each segment. `durable`: the offset up to which a `LogWriter` or a broker synced
+/// the log.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for damage that the policy does not mend.

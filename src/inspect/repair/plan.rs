@@ -26,9 +26,7 @@ use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::state::offset_checkpoint::{LOG_START_OFFSETS, RECOVERY_POINTS};
 use crate::types::Io;
-use crate::writer::{
-    OnlyCopies, Quarantined, refuse_missing_start, refuse_remote_start, unfinished_deletion,
-};
+use crate::writer::{OnlyCopies, Quarantined, refuse_missing_start, refuse_remote_start};
 
 /// A plan: the public report, and the inputs of `apply`.
 #[derive(Debug)]
@@ -91,7 +89,7 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
     let lost_start = refuse_missing_start(&log, checkpoint, data_directory.as_ref());
     let missing_start = MissingStart {
         lost: lost_start.as_ref().err().and_then(Error::offset),
-        unfinished: unfinished_deletion(&log, data_directory.as_ref())?,
+        unfinished: log.unfinished_deletion(data_directory.as_ref())?,
     };
     if options.policy == RepairPolicy::TornTail {
         if let Some(missing) = missing {
@@ -102,7 +100,8 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
         leftovers.removed.push((CHECKPOINT.to_owned(), "records before the first segment are missing"));
     }
     let durable = durable_offset(directory, marker.as_ref())?;
-    let targets = decide(survey(&log, from_disk)?, options.policy, durable, log.log_start_offset())?;
+    let synced = durable.or(data_directory.as_ref().map_or(Ok(None), DataDirectory::flushed_offset)?);
+    let targets = decide(survey(&log, from_disk)?, options.policy, synced, log.log_start_offset())?;
     let mut builder = Builder {
         directory,
         options,
@@ -110,6 +109,7 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
         lost_ranges: Vec::new(),
         quarantined: Vec::new(),
         durable: durable.filter(|_| options.policy.lowers_durable_offset()),
+        synced,
         log_start_offset: log.log_start_offset(),
         missing_start,
         rule,
@@ -127,6 +127,8 @@ struct Builder<'a> {
     lost_ranges: Vec<LostRange>,
     quarantined: Vec<Quarantined>,
     durable: Option<i64>,
+    /// The offset up to which a writer or a broker synced the log.
+    synced: Option<i64>,
     log_start_offset: i64,
     missing_start: MissingStart,
     rule: EntryRule,
@@ -153,6 +155,9 @@ impl Builder<'_> {
         let data_end = all_derived.iter().rev().find_map(|derived| derived.end_offset);
         let last_base = segments.last().copied().unwrap_or(0);
         let end_offset = data_end.unwrap_or(last_base).max(last_base);
+        // a snapshot above an end that is lost is not of this log
+        let lost_end = self.synced.filter(|synced| *synced > end_offset).map(|_| end_offset);
+        let first_change = first_change.into_iter().chain(lost_end).min();
         let (producer_files, stale) =
             ProducerFiles::plan(directory, log, &leftovers, kept_segments, first_change, end_offset)?;
         self.add_producer_files(stale, before_changes)?;

@@ -10,8 +10,9 @@ use crate::fs::SegmentFile;
 use crate::fs::names::{FileKind, Stage};
 use crate::log::{LiveOffsets, Log, OffsetRun};
 use crate::segment::Segment;
+use crate::state::data_directory::DataDirectory;
 use crate::types::offsets_in_words;
-use crate::writer::{OnlyCopies, unfinished_deletion};
+use crate::writer::OnlyCopies;
 
 /// How the records of a `.deleted` file can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub(super) fn only_copies(log: &Log) -> Result<Vec<(String, String)>> {
         return Ok(Vec::new());
     }
     // a writer and a repair keep the files of an unfinished deletion, too
-    let start = unfinished_deletion(log, super::data_directory_around(log)?.as_ref())?;
+    let start = log.unfinished_deletion(DataDirectory::with_lines_of(log.directory())?.as_ref())?;
     let needed = start.unwrap_or(log.log_start_offset())..i64::MAX;
     let (kept, _) = OnlyCopies::in_log(log)?.split(deleted, &needed)?;
     let mut found = Vec::new();

@@ -159,14 +159,20 @@ const OF_METADATA: &str = "of several controllers, stop this one and remove the 
 /// of another.
 pub(super) fn agree_on_remedies(findings: &mut [Finding]) {
     let has = |remedy| findings.iter().any(|finding| finding.remedy == remedy);
+    let breaks = |is_one: &dyn Fn(Rule) -> bool| findings.iter().any(|finding| is_one(finding.rule));
     let is_damaged = has(Remedy::Salvage);
-    // records are missing that a writer had synced: what is left of a batch is no torn write
-    let is_short = findings
-        .iter()
-        .any(|finding| matches!(finding.rule, Rule::LostEnd | Rule::LostStart | Rule::NotAsClosed));
-    let is_unfinished = findings.iter().any(|finding| finding.rule == Rule::ReplacementCommitted);
+    // records are missing that a writer or a broker had synced: what is left of a batch is no torn write
+    let is_short = breaks(&|rule| {
+        matches!(rule, Rule::LostEnd | Rule::LostStart | Rule::NotAsClosed | Rule::RecoveryPointBeyondEnd)
+    });
+    // no command opens a log without a segment
+    let is_lost = breaks(&|rule| rule == Rule::NoSegment);
+    let is_unfinished = breaks(&|rule| rule == Rule::ReplacementCommitted);
     for finding in findings {
         match finding.remedy {
+            Remedy::Reindex | Remedy::Repair | Remedy::Recover if is_lost => {
+                finding.remedy = Rule::NoSegment.remedy();
+            }
             Remedy::Reindex if is_damaged || is_unfinished => {
                 finding.remedy =
                     Remedy::manual("repair the log first, which makes the file again where it is needed");

@@ -64,9 +64,7 @@ use writer_files::WriterFiles;
 
 use crate::error::{Error, Result};
 use crate::fs::Directory;
-use crate::log::Log;
 use crate::record::MAX_BATCH_BYTES;
-use crate::state::data_directory::DataDirectory;
 use crate::types::{Interrupt, Io};
 
 /// How to verify.
@@ -164,15 +162,6 @@ pub fn writer_files(partition: &Path) -> Result<Vec<Finding>> {
     let mut findings = WriterFiles::read(&directory)?.findings;
     findings.retain(|found| matches!(found.rule, Rule::WriterFileUnreadable | Rule::TruncationInterrupted));
     Ok(findings)
-}
-
-/// The data directory around a log, if it is in one.
-fn data_directory_around(log: &Log) -> Result<Option<DataDirectory>> {
-    match DataDirectory::around(log.directory()) {
-        // a name that no topic has: the checkpoints have no line for it
-        Err(Error::Config { .. }) => Ok(None),
-        around => around,
-    }
 }
 
 /// The finding for an error about a file, which does not end the verification.

@@ -11,9 +11,8 @@ use super::summary::Summary;
 use super::target::Target;
 use super::writer_files::WriterFiles;
 use super::{Unprotected, continuity, epochs, files, loading, snapshots, transactions};
-use crate::error::{Error, NotFound, Result};
+use crate::error::{Error, Result};
 use crate::fs::Directory;
-use crate::fs::names::{PartitionName, PartitionState, is_topic};
 use crate::log::{Log, LogOptions};
 use crate::segment::{Segment, with_descriptors};
 use crate::state::data_directory;
@@ -54,19 +53,16 @@ impl PartitionCheck {
             Ok(read) => check.writer_files = Some(read),
             Err(error) => check.findings.push(super::unreadable(directory.path(), error)?),
         }
-        match Log::open_in(directory.clone(), options.clone()) {
-            Ok(log) => check.log = Some(log),
-            Err(Error::LogNotFound { found: NotFound::NoSegment, .. }) => check.without_segment()?,
+        match Log::open_if_any(directory.clone(), options.clone()) {
+            Ok(Some(log)) => check.log = Some(log),
+            Ok(None) => check.without_segment()?,
             Err(error) => check.findings.push(super::unreadable(directory.path(), error)?),
         }
         Ok(check)
     }
 
     fn without_segment(&mut self) -> Result<()> {
-        // the checkpoints have lines for live partitions of topics alone
-        let name = self.directory.path().file_name().and_then(|name| PartitionName::parse(name.to_str()?));
-        let is_live = name.is_some_and(|name| name.state == PartitionState::Live && is_topic(&name.topic));
-        match data_directory::refuse_lost(&self.directory, is_live) {
+        match data_directory::refuse_lost(&self.directory) {
             Err(Error::Corrupt { expected, found, .. }) => {
                 let path = self.directory.path();
                 self.findings.push(Finding::new(Rule::NoSegment, path, path, expected, found));

@@ -219,7 +219,8 @@ rules! {
     /// A producer snapshot as of an offset above the log end offset: if it names a record there, records were
     /// lost; otherwise it may be left over.
     SnapshotBeyondEnd = "snapshot_beyond_end", Error,
-        Remedy::manual("restore the records after the log end from another replica"), "deletes it";
+        Remedy::manual("restore the records after the log end from another replica, or continue without them: remove the file"),
+        "deletes it";
     /// No producer snapshot, in a log with producers.
     SnapshotMissing = "snapshot_missing", Warning, Remedy::Reindex,
         "after a clean stop: takes the state of all producers as empty. After a crash: reads the whole log";
@@ -248,7 +249,9 @@ rules! {
         "takes the start of the log in its place";
     /// A recovery point above the log end offset: records were lost.
     RecoveryPointBeyondEnd = "recovery_point_beyond_end", Error,
-        Remedy::manual("restore the records after the log end from another replica"),
+        Remedy::manual(
+            "restore the records after the log end from another replica, or continue without them: cordwood repair with --policy salvage",
+        ),
         "after a clean stop: loads the log as it is. After a crash: recovers nothing of this log below that offset";
     /// A log start offset above the log end offset.
     LogStartBeyondEnd = "log_start_beyond_end", Error,

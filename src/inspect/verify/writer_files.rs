@@ -9,13 +9,12 @@ use crate::fs::names::CLUSTER_METADATA_DIRECTORY;
 use crate::log::Log;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE, DurableOffsetFile};
 use crate::state::clean_marker::{CLEAN, CleanMarker};
+use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
 use crate::state::producer_ids::{PRODUCERS, ProducerIds};
 use crate::state::truncation_count::{self, TRUNCATIONS};
-use crate::writer::{
-    KEPT_PRODUCERS, kept_producers, refuse_missing_start, refuse_remote_start, unfinished_deletion,
-};
+use crate::writer::{KEPT_PRODUCERS, kept_producers, refuse_missing_start, refuse_remote_start};
 
 /// What the small files said before the segments were listed: a writer writes them after the records.
 #[derive(Debug)]
@@ -109,7 +108,7 @@ impl WriterFiles {
     pub(super) fn compare(mut self, log: &Log) -> Result<Vec<Finding>> {
         let end = log.log_end_offset()?;
         let (directory, segments) = (log.directory(), log.segments().iter().cloned().collect::<Vec<_>>());
-        let data_directory = super::data_directory_around(log)?;
+        let data_directory = DataDirectory::with_lines_of(directory)?;
         // a log that is being emptied has lost its records on purpose
         if !self.is_emptied {
             let of_start = if self.checkpoint.is_some() { CHECKPOINT } else { LEADER_EPOCH_CHECKPOINT };
@@ -124,7 +123,7 @@ impl WriterFiles {
                     .map(|finding| deleted_files::beside(finding, log, &(0..i64::MAX)))
                     .transpose()?;
                 self.findings.extend(last);
-            } else if let Some(start) = unfinished_deletion(log, data_directory.as_ref())? {
+            } else if let Some(start) = log.unfinished_deletion(data_directory.as_ref())? {
                 let remedy = match self.checkpoint {
                     _ if !deleted_files::can_be_renamed(log)? => READ_ELSEWHERE,
                     Some(_) => TAKE_BACK_FROM_WRITER,

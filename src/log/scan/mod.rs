@@ -415,12 +415,13 @@ impl Scan {
         Ok(Decision::Returned)
     }
 
-    /// Counts a gap before the current batch, in its segment, that begins in the range and that nothing
+    /// Counts a gap before the current batch, in its segment, that has offsets of the range and that nothing
     /// explains, and warns of it. Offsets in a damaged range do not count as missing.
     fn check_gap(&mut self, batch: &Batch) -> Result<()> {
         let (Some(segment), Some(before)) = (&self.cursor.segment, self.cursor.before) else { return Ok(()) };
         let start = before.last_offset + 1;
-        if batch.header.base_offset <= start || start < self.filter.start || start >= self.filter.end {
+        let first_of_range = start.max(self.filter.start);
+        if batch.header.base_offset <= first_of_range || first_of_range >= self.filter.end {
             return Ok(());
         }
         let is_after_damage = self

@@ -108,7 +108,7 @@ impl Existing<'_> {
         let stored_start = self.stored_start_offset(data_end)?;
         let log_start_offset = bases.first().map_or(stored_start, |first| stored_start.max(*first));
         let log_end_offset = data_end.max(log_start_offset);
-        let in_deletion = preconditions::unfinished_deletion(self.log, self.data_directory)?;
+        let in_deletion = self.log.unfinished_deletion(self.data_directory)?;
         let epochs_start = in_deletion.map_or(log_start_offset, |start| start.min(log_start_offset));
         let epochs = self.epochs(&segments, epochs_start, log_end_offset)?;
         let last_state = self.state_of_last(&segments)?;
@@ -182,6 +182,11 @@ impl Existing<'_> {
         };
         if let Some(durable) = durable.filter(|durable| *durable > data_end) {
             return Err(preconditions::missing_end(self.directory, durable, data_end));
+        }
+        // of a log that a writer had, its own files tell
+        if let (None, Some(data_directory)) = (durable, data_directory) {
+            let end = data_end.max(self.stored_start_offset(data_end)?);
+            data_directory.refuse_missing_end(directory, end)?;
         }
         let segments = self.segment_plans(before, unclean, scanned, closed_cleanly)?;
         Ok(Decision { closed_cleanly, segments, cut, cuts: cuts.unwrap_or_default(), data_end })

@@ -4,7 +4,7 @@ use super::existing_log::{self, Recovery};
 use super::recovery_plan::{FileChange, FileChangeReason, RecoveryPlan};
 use super::{deleted_files, preconditions};
 use crate::config::{INDEX_INTERVAL, LogConfig};
-use crate::error::{Error, NotFound, Result};
+use crate::error::{Error, Result};
 use crate::fs::names::{SegmentFileName, Stage, segment_files_of};
 use crate::fs::{Directory, STAGED};
 use crate::log::{IntervalSource, Log, LogOptions};
@@ -71,21 +71,18 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Pla
         ..LogOptions::default()
     };
     let (mut deleted, mut kept) = (Vec::new(), None);
-    let (mut report, work) = match Log::open_in(directory.clone(), log_options) {
-        Ok(log) if starting_at.is_none() => {
+    let (mut report, work) = match Log::open_if_any(directory.clone(), log_options)? {
+        Some(log) if starting_at.is_none() => {
             let (mut report, recovery) =
                 existing_log::plan(directory, options, checkpoint, data_directory.as_ref(), &log)?;
             // what no file says is deleted stays
-            let start = preconditions::unfinished_deletion(&log, data_directory.as_ref())?;
+            let start = log.unfinished_deletion(data_directory.as_ref())?;
             let start = start.unwrap_or(report.log_start_offset);
             let (names, kept_files) = deleted_files::find(directory, &log, start, &mut report)?;
             (deleted, kept) = (names, Some(kept_files));
             (report, Work::Recover(Box::new(recovery)))
         }
-        Ok(_) | Err(Error::LogNotFound { found: NotFound::NoSegment, .. }) => {
-            plan_new_log(directory, &options.config, checkpoint, data_directory.as_ref())?
-        }
-        Err(error) => return Err(error),
+        _ => plan_new_log(directory, &options.config, checkpoint, data_directory.as_ref())?,
     };
     let no_epochs = LeaderEpochs::default();
     let epochs = match &work {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
-use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, SegmentFileName, Stage};
-use crate::log::{Log, LogOptions};
+use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, SegmentFileName, Stage};
+use crate::log::{Log, LogOptions, LostStart};
 use crate::segment::{Batch, Segment};
 use crate::state::COPY_JOURNAL;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
@@ -49,77 +49,26 @@ pub(super) fn refuse_unfinished_replacement(directory: &Directory) -> Result<()>
     Ok(())
 }
 
-/// Refuses a log whose first segments are missing. A writer stores the log start offset before it deletes
-/// segments. A broker does not, but removes the partition's line from `log-start-offset-checkpoint` after the
-/// deletion. Both raise the start of the first leader epoch before it, except one that stops while it deletes
-/// them: see [`unfinished_deletion`].
+/// Refuses a log whose first segments are missing ([`Log::lost_start`]).
 pub(crate) fn refuse_missing_start(
     log: &Log,
     checkpoint: Option<Checkpoint>,
     data_directory: Option<&DataDirectory>,
 ) -> Result<()> {
-    let (directory, segments) = (log.directory(), log.segments());
-    let Some(first) = segments.first().map(|first| first.base_offset()) else { return Ok(()) };
-    let line = data_directory.map_or(Ok(None), DataDirectory::log_start_offset)?;
-    let is_deleted = data_directory.is_some() && line.is_none_or(|start| start >= first);
-    let refused = |start: i64, why: &str| {
-        let expected = format!("a segment with offset {start}, {why}");
-        let found = format!("the first segment at offset {first}");
-        Err(Malformed::new(expected, found).at(directory.path(), 0, Some(start)))
-    };
-    if let Some(checkpoint) = checkpoint {
-        let start = checkpoint.log_start_offset;
-        if first <= start {
-            return Ok(());
-        }
-        if !is_deleted {
-            let why = "the log start offset (restore the segments; or, to continue without these records, run cordwood repair with \
-                       --policy salvage)";
-            return refused(start, why);
-        }
-    }
-    // of a log that a writer had, its own files tell; a line at or above the first segment, as a broker
-    // leaves it for a minute, too, and one below is that of `refuse_remote_start`
-    if line.is_some() || directory.identity_of(DURABLE)?.is_some() {
+    let Some(LostStart { start, first, file }) = log.lost_start(checkpoint, data_directory)? else {
         return Ok(());
-    }
-    match start_by_epochs(log)? {
-        Some(start) if unfinished_deletion(log, data_directory)?.is_none() => refused(
-            start,
-            "with which leader-epoch-checkpoint begins (restore the segments; or, to continue without these records, run cordwood \
-             repair with --policy salvage)",
-        ),
-        _ => Ok(()),
-    }
-}
-
-/// The start of the first leader epoch, if it is below the first segment.
-fn start_by_epochs(log: &Log) -> Result<Option<i64>> {
-    let first = log.segments().first().map_or(0, |first| first.base_offset());
-    Ok(first_epoch_start(log.directory())?.filter(|start| *start < first))
-}
-
-/// The start of the first leader epoch of a log whose first segments a broker was deleting when it stopped:
-/// it renames them to `.deleted` before it writes the new start of the epoch, and removes them a minute
-/// later. They have all offsets up to the first segment. A cleaner's replacement beside them shows another
-/// reason. A writer leaves the start of the epoch, so that it finds the same at each opening, until it
-/// deletes records itself.
-pub(crate) fn unfinished_deletion(log: &Log, data_directory: Option<&DataDirectory>) -> Result<Option<i64>> {
-    let (Some(start), Some(first)) = (start_by_epochs(log)?, log.segments().first()) else {
-        return Ok(None);
     };
-    // the line of a broker says what is deleted; a writer has one as soon as it has opened the log
-    let line = data_directory.map_or(Ok(None), DataDirectory::log_start_offset)?;
-    let is_said = line.is_some() && log.directory().identity_of(CHECKPOINT)?.is_none();
-    if is_said || !log.replacement()?.is_empty() {
-        return Ok(None);
-    }
-    let mut next = start;
-    for file in log.deleted_files()?.iter().filter(|file| file.parsed.kind == FileKind::Log) {
-        let offsets = log.offsets_of_file(file, false)?;
-        next = offsets.filter(|offsets| offsets.contains(&next)).map_or(next, |offsets| offsets.end);
-    }
-    Ok((next >= first.base_offset()).then_some(start))
+    let why = if file == CHECKPOINT {
+        "the log start offset".to_owned()
+    } else {
+        format!("with which {file} begins")
+    };
+    let expected = format!(
+        "a segment with offset {start}, {why} (restore the segments; or, to continue without these records, run cordwood repair with \
+         --policy salvage)"
+    );
+    let found = format!("the first segment at offset {first}");
+    Err(Malformed::new(expected, found).at(log.path(), 0, Some(start)))
 }
 
 /// Refuses a log whose start is in remote storage: its leader epochs, and its line in
@@ -133,7 +82,9 @@ pub(crate) fn refuse_remote_start(
     let Some(first) = segments.first().map(|first| first.base_offset()) else { return Ok(()) };
     let line = data_directory.map_or(Ok(None), DataDirectory::log_start_offset)?;
     let Some(line) = line.filter(|line| *line < first) else { return Ok(()) };
-    let Some(start) = first_epoch_start(directory)?.filter(|start| *start < first) else { return Ok(()) };
+    let Some(start) = LeaderEpochs::first_start(directory)?.filter(|start| *start < first) else {
+        return Ok(());
+    };
     let expected = format!(
         "a segment with offset {start}, with which leader-epoch-checkpoint begins, because {LOG_START_OFFSETS} has the log start \
          offset {line}: a tiered topic has it in remote storage, and only a broker can write there (of a topic that is not tiered, \
@@ -145,13 +96,6 @@ pub(crate) fn refuse_remote_start(
         0,
         Some(start),
     ))
-}
-
-/// The start offset of the first leader epoch; `None` without one, and for a file that cannot be read.
-fn first_epoch_start(directory: &Directory) -> Result<Option<i64>> {
-    let text = LeaderEpochs::read_text(directory)?.unwrap_or_default();
-    let epochs = LeaderEpochs::parse(&text).unwrap_or_default();
-    Ok(epochs.entries().first().map(|(_, start)| *start))
 }
 
 /// Refuses to finish the removal of every record if a broker has written to the log in the meantime.

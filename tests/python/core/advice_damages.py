@@ -216,6 +216,23 @@ CASES = [
     ),
     in_corpus("transaction_index_fragment", "txnindex-fragment"),
     in_corpus("orphan_file", "foreign-index"),
+    Case(
+        "orphan_file",
+        SMALL,
+        remove("PARTITION/*.log"),
+        says="restore the segments from another replica",
+        do=restore,
+        more="all",
+    ),
+    Case(
+        "orphan_file",
+        broker,
+        remove("PARTITION/*.log"),
+        "cities-0",
+        says="restore the segments from another replica",
+        do=restore,
+        more="all of a broker",
+    ),
     in_corpus("snapshot_unreadable", "snapshot-corrupt"),
     Case(
         "snapshot_wrong",
@@ -230,6 +247,15 @@ CASES = [
         "payments-0",
         says=LOST_OFFSETS,
         do=restore,
+    ),
+    Case(
+        "snapshot_beyond_end",
+        PAYMENTS,
+        lambda place: remove(f"PARTITION/{place.last_log().stem}.*")(place),
+        "payments-0",
+        says="or continue without them: remove the file",
+        do=lambda place: max(place.path.glob("*.snapshot")).unlink(),
+        more="without",
     ),
     in_corpus("snapshot_missing", "snapshots-missing"),
     in_corpus("leader_epochs_unreadable", "epochs-words"),
@@ -280,6 +306,18 @@ CASES = [
             do=restore,
         )
         for code in ("recovery_point_beyond_end", "high_watermark_beyond_end")
+    ),
+    Case(
+        "recovery_point_beyond_end",
+        broker,
+        lambda place: remove(f"PARTITION/{place.last_log().stem}.*")(place),
+        "cities-0",
+        says="continue without them: cordwood repair with --policy salvage",
+        do=both(
+            run("repair", "PATH", "--policy", "salvage", "--apply"),
+            lambda place: cw.LogWriter(place.path, config=cw.LogConfig(retention_ms=-1)).close(),
+        ),
+        more="salvage",
     ),
     Case(
         "log_start_beyond_end",

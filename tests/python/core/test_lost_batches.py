@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -69,13 +70,43 @@ def test_a_scan_counts_lost_gaps(tmp_path: Path) -> None:
     scan = cw.Log(path).scan()
     scan.to_arrow()
     assert (scan.stats.lost_gaps, scan.stats.offset_gaps) == (1, 1)
-    # once, in the range in which the gap begins
+    # in each range with some of the missing offsets
     counts = []
     for low, high in pairwise((0, start, start + 1, end, cw.Log(path).log_end_offset)):
         scan = cw.Log(path).scan(start_offset=low, end_offset=high)
         scan.to_arrow()
         counts.append(scan.stats.lost_gaps)
-    assert counts == [0, 1, 0, 0]
+    assert counts == [0, 1, 1, 0]
+
+
+@pytest.mark.parametrize("place", ["start", "inside", "last"])
+def test_a_range_that_begins_inside_a_gap_warns_as_one_that_begins_before_it(
+    place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    part = corpus.partition("01-plain")
+    path = tmp_path / part.path.name
+    start, end = without_batch(part, path, 3)
+    assert end - start > 2
+    offset = {"start": start, "inside": start + 1, "last": end - 1}[place]
+    text = f"offsets {start} to {end - 1} are missing"
+    readers: list[Callable[[cw.Log], object]] = [
+        lambda log: log.scan(start_offset=offset).to_arrow(),
+        lambda log: list(log.records(start_offset=offset)),
+        lambda log: list(log.follow(offset, timeout=0)),
+        lambda log: log.scan(start_offset=offset, isolation_level="read_committed").to_arrow(),
+        lambda log: [log.scan(split=split).to_arrow() for split in log.plan(start_offset=offset, max_bytes=2000)],
+    ]
+    for read in readers:
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "cordwood"):
+            read(cw.Log(path))
+        assert [record.message for record in caplog.records if text in record.message], read
+    assert text in commands.cordwood("cat", path, "--start-offset", str(offset)).stderr.decode()
+    # the next batch begins after the gap
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "cordwood"):
+        list(cw.Log(path).records(start_offset=end))
+    assert not caplog.records
 
 
 @pytest.mark.parametrize("part", corpus.partitions(), ids=lambda part: f"{part.case}/{part.name}")

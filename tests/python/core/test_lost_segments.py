@@ -1,10 +1,13 @@
-"""Logs whose first segments, or all of them, are missing: one answer from `verify`, `ls`, readers and writers."""
+"""Logs whose first or last segments, or all of them, are missing: one answer from `verify`, readers and writers."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import corpus
 import pytest
@@ -100,6 +103,161 @@ def test_without_any_log_file_every_answer_is_that_the_records_are_lost(command:
     assert code == 1
     assert "a segment, because the partition had one" in str(row)
     refused(path)
+
+
+@pytest.mark.parametrize("has_checkpoints", [True, False])
+def test_without_any_log_file_every_reader_says_that_the_segments_are_lost(
+    command: Command, tmp_path: Path, *, has_checkpoints: bool
+) -> None:
+    data = whole(tmp_path / "data")
+    path = data / "cities-0"
+    remove(path, "*.log")
+    if not has_checkpoints:
+        for file in data.iterdir():
+            if file.is_file():
+                file.unlink()
+    left = f"a segment, because the partition had one .* found none, and {name(268, '.snapshot')}"
+    for read in (cw.Log, cw.repair, cw.rebuild_indexes):
+        with pytest.raises(cw.CorruptLogError, match=left):
+            read(path)
+    for arguments in (("ls",), ("cat",), ("count",), ("find", "--offset", 5), ("repair",), ("reindex",)):
+        code, shown, error = command(arguments[0], path, *arguments[1:])
+        assert (code, shown) == (1, ""), arguments
+        assert name(268, ".snapshot") in error, error
+        assert "no log at" not in error, error
+    code, shown, error = command("copy", path, tmp_path / "copy-0")
+    assert (code, name(268, ".snapshot") in error) == (1, True), error
+
+
+def last_removed(path: Path) -> None:
+    remove(path, name(236, ".*"))
+
+
+def last_emptied(path: Path) -> None:
+    (path / name(236)).write_bytes(b"")
+
+
+def last_cut(path: Path) -> None:
+    file = path / name(236)
+    file.write_bytes(file.read_bytes()[:-10])
+
+
+@pytest.mark.parametrize("damage", [last_removed, last_emptied, last_cut])
+def test_a_writer_refuses_a_log_that_ends_below_the_recovery_point_of_its_broker(
+    damage: Callable[[Path], None], command: Command, tmp_path: Path
+) -> None:
+    data = whole(tmp_path / "data")
+    path = data / "cities-0"
+    damage(path)
+    end = cw.Log(path).log_end_offset
+    assert end < 268
+    assert "recovery_point_beyond_end" in codes(path)
+    error = refused(path)
+    for words in (
+        "recovery-point-offset-checkpoint",
+        '"cities 0 268"',
+        f"its end at offset {end}",
+        "restore the segments",
+        "repair with --policy salvage",
+    ):
+        assert words in error
+    before = state(path)
+    commands = (
+        ("append", path),
+        ("recover", path),
+        ("recover", path, "--yes"),
+        ("truncate", path, "--to", 200, "--yes"),
+        ("apply-retention", path, "--set", "retention.bytes=1", "--set", "retention.ms=-1", "--yes"),
+    )
+    for arguments in commands:
+        code, shown, error = command(*arguments)
+        assert code == 1, (arguments, shown, error)
+        assert '"cities 0 268"' in error, (arguments, error)
+    assert state(path) == before
+    with pytest.raises(cw.CorruptLogError, match=r"polic(ies|y) salvage"):
+        cw.repair(path)
+
+
+@pytest.mark.parametrize("policy", ["salvage", "kafka"])
+@pytest.mark.parametrize("damage", [last_removed, last_emptied, last_cut])
+def test_a_repair_continues_below_the_recovery_point(
+    damage: Callable[[Path], None], policy: Literal["salvage", "kafka"], tmp_path: Path
+) -> None:
+    data = whole(tmp_path / "data")
+    path = data / "cities-0"
+    snapshot = (path / name(268, ".snapshot")).read_bytes()
+    damage(path)
+    end = cw.Log(path).log_end_offset
+    rest = [row.offset for row in cw.Log(path).records()]
+    plan = cw.repair(path, policy=policy, dry_run=False)
+    assert not (path / name(268, ".snapshot")).exists()
+    assert snapshot in state(path / "quarantine").values()
+    assert plan.log_end_offset == end
+    [point] = re.findall(r"^cities 0 (\d+)$", (data / "recovery-point-offset-checkpoint").read_text(), re.MULTILINE)
+    assert int(point) <= end
+    assert codes(path) == set()
+    with cw.LogWriter(path, config=cw.LogConfig(retention_ms=-1)) as writer:
+        assert writer.append("more").first_offset == end
+    assert [row.offset for row in cw.Log(path).records()] == [*rest, end]
+
+
+def test_a_snapshot_above_the_end_of_a_log_is_no_loss_to_a_writer(tmp_path: Path) -> None:
+    """A roll of a broker writes it before the log is flushed: a power loss may keep it alone."""
+    data = whole(tmp_path / "data")
+    path = data / "cities-0"
+    last_removed(path)
+    points = data / "recovery-point-offset-checkpoint"
+    points.write_text(points.read_text().replace("cities 0 268", "cities 0 236"))
+    with cw.LogWriter(path, config=cw.LogConfig(retention_ms=-1)) as writer:
+        assert writer.log_end_offset == 236
+
+
+def test_a_log_whose_first_segments_are_missing_is_a_warning_of_every_reader(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    shutil.copytree(PLAIN, path)
+    first, second = sorted(int(file.stem) for file in path.glob("*.log"))[:2]
+    remove(path, name(first, ".*"))
+    log = cw.Log(path)
+    lost = f"offsets {first} to {second - 1} are missing: the first segment begins at offset {second}"
+    [warning] = log.warnings
+    assert lost in warning
+    assert "leader-epoch-checkpoint" in warning
+    assert log.refresh().warnings == [warning]
+    for arguments in (("cat", path), ("count", path), ("ls", path), ("copy", path, tmp_path / "copy-0")):
+        _, shown, error = command(*arguments)
+        assert lost in " ".join(f"{shown} {error}".split()), arguments
+    _, shown, _ = command("ls", tmp_path, "--json")
+    assert lost in shown
+    # what a broker deletes or deleted is no loss
+    (path / "leader-epoch-checkpoint").write_text(f"0\n1\n0 {second}\n")
+    assert cw.Log(path).warnings == []
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_the_first_segments_of_a_writer_that_are_missing_are_a_warning(tmp_path: Path, *, is_closed: bool) -> None:
+    path = tmp_path / "orders-0"
+    writer = cw.LogWriter(path, config=cw.LogConfig(segment_bytes=1000, retention_ms=-1))
+    for number in range(60):
+        writer.append(f"value {number}" * 5)
+    writer.delete_before(1)
+    if is_closed:
+        writer.close()
+    remove(path, name(0, ".*"))
+    [warning] = [text for text in cw.Log(path).warnings if "first segment" in text]
+    assert ".cordwood.checkpoint" in warning
+    assert "offset 1 to" in warning.replace("offsets", "offset")
+
+
+def test_a_writer_that_deletes_its_first_segments_causes_no_warning(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    with cw.LogWriter(path, config=cw.LogConfig(segment_bytes=1000, retention_ms=-1)) as writer:
+        for number in range(60):
+            writer.append(f"value {number}" * 5)
+        log = cw.Log(path)
+        writer.delete_before(40)
+        assert cw.Log(path).warnings == log.refresh().warnings
+        assert not [text for text in log.refresh().warnings if "first segment" in text]
+    assert not [text for text in cw.Log(path).warnings if "first segment" in text]
 
 
 def test_a_new_partition_of_a_broker_has_lost_nothing(tmp_path: Path) -> None:

@@ -90,6 +90,23 @@ def test_the_place_of_a_batch_that_is_missing_within_a_segment_is_named(copied: 
     assert offsets(path, failOnDataLoss=False, **split) == there
 
 
+@pytest.mark.parametrize("split", SPLITS[:3], ids=str)
+def test_a_range_that_begins_inside_a_gap_of_a_segment_is_data_loss(copied: Any, split: dict[str, Any]) -> None:
+    path = copied(PLAIN.path)
+    batches = [b for b in corpus.batches(PLAIN) if b["segment"] == 400]
+    raw, gone = (path / name(400)).read_bytes(), batches[3]
+    remove(path, 400)
+    (path / name(400)).write_bytes(raw[: gone["position"]] + raw[batches[4]["position"] :])
+    first, last = gone["baseOffset"], gone["lastOffset"]
+    assert last > first
+    for start in (first, first + 1, last):
+        given = {"startingOffsets": {"orders": {"0": start}}, **split}
+        with refuses("CORDWOOD_SEGMENT_GONE", f"offsets {first} to {last} are missing"):
+            read(path, **given)
+        assert offsets(path, failOnDataLoss=False, **given) == list(range(last + 1, 1500))
+    assert offsets(path, startingOffsets={"orders": {"0": last + 1}}, **split) == list(range(last + 1, 1500))
+
+
 @pytest.mark.parametrize("table", ["records", "batches"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("split", SPLITS[:3], ids=str)

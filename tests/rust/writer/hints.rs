@@ -215,12 +215,18 @@ fn a_damaged_checkpoint_of_the_data_directory_loses_no_record() {
                         }
                     }
                 }
+                // that of the log that was opened before
+                let _ = fs::remove_file(data.join("recovery-point-offset-checkpoint"));
                 damage(&file, bytes.as_ref());
                 let text = bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
                 let place = format!("{name}: {what} {text:?}, own files: {has_own}");
-                assert!(opens_completely(&path, &place), "{place}: refused");
+                // a broker had flushed its log up to the recovery point
+                let is_lost = !has_own
+                    && name.starts_with("recovery")
+                    && [RECORDS + 1, 1_000_000].iter().any(|offset| bytes == Some(line(*offset)));
+                assert_eq!(opens_completely(&path, &place), !is_lost, "{place}");
             }
         }
-        fs::remove_file(file).unwrap();
+        let _ = fs::remove_file(file);
     }
 }

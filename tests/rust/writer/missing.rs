@@ -302,6 +302,42 @@ fn a_partition_of_a_broker_that_lost_records_is_refused_until_its_recovery_point
 }
 
 #[test]
+fn a_log_of_a_broker_that_ends_below_its_recovery_point_is_refused() {
+    for is_emptied in [false, true] {
+        let data = data_directory(None, None);
+        let path = data.path().join("orders-0");
+        let segments = written(&path, true);
+        for file in files(&path).into_keys() {
+            if file.file_name().unwrap().to_string_lossy().starts_with(".cordwood") {
+                fs::remove_file(file).unwrap();
+            }
+        }
+        let last = segments.last().unwrap();
+        let whole = fs::read(last).unwrap();
+        if is_emptied {
+            fs::write(last, "").unwrap();
+        } else {
+            remove_segment(last);
+        }
+        let end = base_offset(last);
+        let lines = fs::read_to_string(data.path().join(RECOVERY_POINTS)).unwrap();
+        // leaves the lock file
+        LogWriter::open(&path, &options()).unwrap_err();
+        let words = refused(&path);
+        for part in [
+            &*data.path().join(RECOVERY_POINTS).to_string_lossy(),
+            &format!("\"orders 0 {RECORDS}\""),
+            &format!("found its end at offset {end}"),
+        ] {
+            assert!(words.contains(part), "no {part} in {words}");
+        }
+        assert_eq!(fs::read_to_string(data.path().join(RECOVERY_POINTS)).unwrap(), lines);
+        fs::write(last, &whole).unwrap();
+        assert_eq!(LogWriter::open(&path, &options()).unwrap().log_end_offset(), RECORDS);
+    }
+}
+
+#[test]
 fn a_new_partition_in_a_data_directory_of_a_broker_starts_at_zero() {
     let data = data_directory(None, None);
     let path = data.path().join("orders-0");
