@@ -268,7 +268,17 @@ def _directory_fates(
     tuple[
         str,
         Literal[
-            "kept", "metadata", "stray", "unserved", "deleted", "set_aside", "refused", "offline", "missing", "created"
+            "kept",
+            "metadata",
+            "stray",
+            "unserved",
+            "no_leader",
+            "deleted",
+            "set_aside",
+            "refused",
+            "offline",
+            "missing",
+            "created",
         ],
         str,
         str,
@@ -278,8 +288,8 @@ def _directory_fates(
 
     A name, the fate, and what a broker expects and finds, if it is not *kept*; after them, the partitions that the
     metadata of the cluster has there without a directory; at the end, `meta.properties` if it is missing, cannot
-    be loaded (*offline*) or is that of another directory. *others*: further data directories, one of which may have the
-    metadata log of the broker.
+    be loaded (*offline*), is that of another directory, or has another id than the metadata (*no_leader*). *others*:
+    further data directories, one of which may have the metadata log of the broker.
     """
 
 def _other_directories(path: FilePath, others: Sequence[FilePath]) -> list[str]:

@@ -189,7 +189,9 @@ impl PartitionName {
             }
         }
         let (topic, partition) = stem.rsplit_once('-')?;
-        if topic.is_empty() || !partition.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Kafka parses the number as an int, which accepts a plus
+        let digits = partition.strip_prefix('+').unwrap_or(partition);
+        if topic.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
         Some(Self { topic: topic.to_owned(), partition: partition.parse().ok()?, state })
@@ -256,9 +258,12 @@ mod tests {
             parsed("foo.bar-testtopic-42.00ff-delete"),
             Some(("foo.bar-testtopic".into(), 42, PartitionState::Delete))
         );
+        assert_eq!(parsed("topic-+7"), Some(("topic".into(), 7, PartitionState::Live)));
         assert_eq!(parsed("a-1.00ff-future"), Some(("a".into(), 1, PartitionState::Future)));
         assert_eq!(parsed("a-1.00ff-stray"), Some(("a".into(), 1, PartitionState::Stray)));
-        for other in ["", "nodash", "-0", "topic-", "topic-x", "topic-0-delete", "topic-4294967296"] {
+        for other in
+            ["", "nodash", "-0", "topic-", "topic-x", "topic-+", "topic-0-delete", "topic-4294967296"]
+        {
             assert_eq!(parsed(other), None, "{other}");
         }
     }

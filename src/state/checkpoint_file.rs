@@ -7,29 +7,70 @@
 //! …
 //! ```
 
+use super::java_text;
+
+/// What is wrong with the text of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct WrongText {
+    /// A description.
+    pub(crate) found: String,
+    /// The exception that Kafka throws.
+    pub(crate) kind: WrongTextKind,
+}
+
+/// The exception for a wrong text. Only the first one takes a data directory offline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WrongTextKind {
+    /// `IOException`: it is not the text of a checkpoint.
+    Format,
+    /// `IllegalArgumentException`: the number of lines is negative.
+    Count,
+    /// `NumberFormatException`: a word is in the place of a number of an entry.
+    Number,
+}
+
+impl From<String> for WrongText {
+    fn from(found: String) -> Self {
+        Self { found, kind: WrongTextKind::Format }
+    }
+}
+
 /// Parses the entries of a file. An empty file has no entries, as in Kafka.
 ///
+/// *Source*: `CheckpointFile.CheckpointReadBuffer.read`.
+///
 /// # Errors
-/// A description of what is wrong with the text.
-pub(crate) fn read<T, E: From<String>>(
+/// What is wrong with the text.
+pub(crate) fn read<T>(
     text: &[u8],
-    entry: impl Fn(&str) -> Result<T, E>,
-) -> Result<Vec<T>, E> {
-    let text = std::str::from_utf8(text).map_err(|error| E::from(error.to_string()))?;
-    let mut lines = text.lines();
-    match lines.next() {
-        None => return Ok(Vec::new()),
-        Some("0") => {}
-        Some(version) => return Err(format!("version {version:?}, not 0").into()),
+    entry: impl Fn(&str) -> Result<T, WrongText>,
+) -> Result<Vec<T>, WrongText> {
+    let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
+    let mut lines = java_text::lines(text);
+    let Some(version) = lines.next() else { return Ok(Vec::new()) };
+    if version.parse() != Ok(0_i32) {
+        return Err(format!("version {version:?}, not 0").into());
     }
     let Some(count) = lines.next() else { return Ok(Vec::new()) };
+    let expected: i32 =
+        count.parse().map_err(|_| format!("{count:?}, not the number of the lines after it"))?;
+    if expected < 0 {
+        let found = format!("{expected} as the number of the lines after it");
+        return Err(WrongText { found, kind: WrongTextKind::Count });
+    }
     let entries = lines.map(entry).collect::<Result<Vec<_>, _>>()?;
-    // Kafka parses the count as an int, which accepts "-0"
-    if i32::try_from(entries.len()).is_ok_and(|read| count.parse() == Ok(read)) {
+    if i32::try_from(entries.len()) == Ok(expected) {
         Ok(entries)
     } else {
         Err(format!("{} lines, not {count:?}", entries.len()).into())
     }
+}
+
+/// A number of an entry. `expected`: what it is.
+pub(crate) fn number<N: std::str::FromStr>(field: &str, expected: &str) -> Result<N, WrongText> {
+    field
+        .parse()
+        .map_err(|_| WrongText { found: format!("{field:?}, not {expected}"), kind: WrongTextKind::Number })
 }
 
 /// The fields of a line. As Java's `split("\\s+")` has it, white space before the first field makes an empty
@@ -60,18 +101,25 @@ mod tests {
         }
     }
 
+    use super::WrongTextKind;
+
     #[test]
     fn an_error_describes_the_wrong_header_or_count() {
-        let read = |text: &[u8]| super::read::<_, String>(text, |line| Ok(line.to_owned()));
+        let read = |text: &[u8]| super::read(text, |line| Ok(line.to_owned()));
         assert_eq!(read(b"0\n2\na 1\n\n").unwrap(), ["a 1", ""]);
         assert_eq!([read(b"").unwrap(), read(b"0\n").unwrap(), read(b"0\n-0\n").unwrap()], [[""; 0]; 3]);
+        assert_eq!([read(b"00\n+1\na").unwrap(), read(b"0\r1\ra\r").unwrap()], [["a"]; 2]);
         for (text, expected) in [
             (&b"1\n0\n"[..], "version \"1\", not 0"),
             (b"0\n2\na 1\n", "1 lines, not \"2\""),
-            (b"0\n\n", "0 lines, not \"\""),
+            (b"0\n\n", "\"\", not the number of the lines after it"),
             (b"0\n0\n\xff", "invalid utf-8 sequence of 1 bytes from index 4"),
         ] {
-            assert_eq!(read(text).unwrap_err(), expected);
+            let wrong = read(text).unwrap_err();
+            assert_eq!((wrong.found.as_str(), wrong.kind), (expected, WrongTextKind::Format));
+        }
+        for text in [&b"0\n-1\n"[..], b"0\n-1\na 1\n"] {
+            assert_eq!(read(text).unwrap_err().kind, WrongTextKind::Count);
         }
     }
 }

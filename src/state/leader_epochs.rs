@@ -8,12 +8,16 @@
 //! 1 106
 //! ```
 
-use super::checkpoint_file;
+use super::checkpoint_file::{self, WrongText};
 use crate::error::{Error, Result};
 use crate::fs::{Directory, Staged};
 
 /// The name of the file, in the partition directory.
 pub const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
+
+/// The file that Kafka writes, and then renames to [`LEADER_EPOCH_CHECKPOINT`].
+#[cfg(feature = "inspect")]
+pub(crate) const STAGED_CHECKPOINT: &str = "leader-epoch-checkpoint.tmp";
 
 /// The maximum size of the file, bytes.
 const MAX_BYTES: u64 = 16 << 20;
@@ -33,20 +37,11 @@ impl LeaderEpochs {
     /// # Errors
     /// A description of what is wrong with the text.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
-        let lines = checkpoint_file::read(text, |line| {
-            let fields = checkpoint_file::fields(line);
-            let &[epoch, offset] = fields.as_slice() else {
-                return Err(format!("expected an epoch and an offset, found {line:?}"));
-            };
-            let epoch: i32 = epoch.parse().map_err(|_| format!("expected an epoch, found {epoch:?}"))?;
-            let offset: i64 = offset.parse().map_err(|_| format!("expected an offset, found {offset:?}"))?;
-            if epoch < 0 || offset < 0 {
-                return Err(format!("expected an epoch and an offset, 0 or above, found {line:?}"));
-            }
-            Ok((epoch, offset))
-        })?;
         let mut epochs = Self::default();
-        for (epoch, offset) in lines {
+        for (epoch, offset) in Self::parse_lines(text).map_err(|wrong| wrong.found)? {
+            if epoch < 0 || offset < 0 {
+                return Err(format!("the line \"{epoch} {offset}\", not an epoch and an offset from 0 up"));
+            }
             epochs.assign(epoch, offset);
         }
         Ok(epochs)
@@ -58,6 +53,20 @@ impl LeaderEpochs {
         let text = Self::read_text(directory)?.unwrap_or_default();
         let epochs = Self::parse(&text).unwrap_or_default();
         Ok(epochs.entries().first().map(|(_, start)| *start))
+    }
+
+    /// The lines of the file, which Kafka checks afterwards.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub(crate) fn parse_lines(text: &[u8]) -> Result<Vec<(i32, i64)>, WrongText> {
+        checkpoint_file::read(text, |line| {
+            let fields = checkpoint_file::fields(line);
+            let &[epoch, offset] = fields.as_slice() else {
+                return Err(format!("the line {line:?}, not an epoch and an offset").into());
+            };
+            Ok((checkpoint_file::number(epoch, "an epoch")?, checkpoint_file::number(offset, "an offset")?))
+        })
     }
 
     /// Reads the text of the file in a partition directory; `None` if there is none.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::uuid;
+use super::{java_text, uuid};
 use crate::error::Result;
 use crate::fs::{Directory, META_PROPERTIES};
 
@@ -30,7 +30,11 @@ fn is_reserved((upper, lower): (i64, i64)) -> bool {
 
 /// The properties of a data directory, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct MetaProperties(BTreeMap<String, String>);
+pub(crate) struct MetaProperties {
+    properties: BTreeMap<String, String>,
+    /// The text for which the JDK does not load the file.
+    malformed: Option<String>,
+}
 
 impl MetaProperties {
     /// Reads the file of a data directory; `None` if there is none.
@@ -42,33 +46,34 @@ impl MetaProperties {
     }
 
     fn parse(text: &[u8]) -> Self {
-        // Java reads these files as Latin-1
-        let text: String = text.iter().copied().map(char::from).collect();
-        let lines =
-            text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', '!']));
-        let property = |line: &str| {
-            let (name, value) = line.split_once(['=', ':', ' ', '\t']).unwrap_or((line, ""));
-            let value = value.trim_start_matches([' ', '\t', '=', ':']).trim_end();
-            (name.to_owned(), value.to_owned())
-        };
-        Self(lines.map(property).collect())
+        match java_text::properties(text) {
+            Ok(properties) => Self { properties, malformed: None },
+            Err(malformed) => Self { properties: BTreeMap::new(), malformed: Some(malformed) },
+        }
     }
 
     /// A property's text.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.properties.get(name).map(String::as_str)
     }
 
-    /// Checks what a broker needs of the file. Returns whether it has the id of the directory.
+    /// Checks what a broker needs of the file.
     ///
     /// *Source*: `MetaProperties.Builder`, `MetaPropertiesEnsemble.verify`.
     ///
     /// # Errors
     /// What is wrong. What a broker cannot load comes first: then it does not look at the ids.
-    pub(crate) fn check(&self) -> std::result::Result<bool, WrongProperties> {
+    pub(crate) fn check(&self) -> std::result::Result<(), WrongProperties> {
         let number = |name: &str| self.get(name).map(str::parse::<i32>);
         let not_loaded = |expected, found| Err(WrongProperties { expected, found, is_loaded: false });
-        let node = match number("version") {
+        if let Some(malformed) = &self.malformed {
+            return not_loaded(
+                "four hexadecimal digits after \\u, or \\\\ for a backslash",
+                malformed.clone(),
+            );
+        }
+        // of the numbers, Kafka trims only this one
+        let node = match self.get("version").map(|version| version.trim().parse::<i32>()) {
             None | Some(Ok(0)) => "broker.id",
             Some(Ok(1)) => "node.id",
             _ => return not_loaded("version 0 or 1", self.shown("version")),
@@ -97,7 +102,7 @@ impl MetaProperties {
         {
             return refused("directory.id with a UUID that Kafka does not reserve", format!("{given:?}"));
         }
-        Ok(directory.is_some() || may_lack)
+        Ok(())
     }
 
     /// A property as the file has it.
@@ -126,6 +131,11 @@ mod tests {
             ("version=1\nnode.id=1\n".to_owned(), Some(false)),
             ("version=0\ncluster.id=c\nbroker.id=x\n".to_owned(), Some(false)),
             ("directory.id=?\n".to_owned(), Some(false)),
+            ("version=1\nnote=C:\\users\n".to_owned() + rest, Some(false)),
+            ("version=1\n# C:\\users\n".to_owned() + rest, None),
+            ("ver\\\n  sion=1\n".to_owned() + rest, None),
+            ("version=1 \n".to_owned() + rest, None),
+            ("version=1\ncluster.id=c\nnode.id=1 \n".to_owned(), Some(false)),
             (String::new(), Some(true)),
             ("version=0\ncluster.id=c\n".to_owned(), Some(true)),
             ("version=0\ncluster.id=c\nnode.id=1\n".to_owned(), Some(true)),
@@ -144,12 +154,11 @@ mod tests {
 
     #[test]
     fn properties_are_read_as_java_reads_them() {
-        for text in
-            ["node.id=7", "# a comment\nnode.id: 7\r\n", "node.id 7", "  node.id = 7  ", "broker.id=7"]
+        for text in ["node.id=7", "# a comment\nnode.id: 7\r\n", "node.id 7", "  node.id = 7", "broker.id=7"]
         {
             assert_eq!(MetaProperties::parse(text.as_bytes()).node_id(), Some(7), "{text}");
         }
-        for text in ["", "node.id", "node.id=x", "#node.id=7"] {
+        for text in ["", "node.id", "node.id=x", "node.id=7 ", "#node.id=7"] {
             assert_eq!(MetaProperties::parse(text.as_bytes()).node_id(), None, "{text}");
         }
         assert_eq!(MetaProperties::parse(b"cluster.id=\xe4").get("cluster.id"), Some("\u{e4}"));

@@ -14,7 +14,7 @@
 //! | `.cordwood.producers` | `producer_ids` |
 //! | `.cordwood.truncations` | `truncation_count` |
 //! | `../*-offset-checkpoint` | `offset_checkpoint`, in the format of `checkpoint_file` |
-//! | `../meta.properties` | `meta_properties` |
+//! | `../meta.properties` | `meta_properties`, in the format of `java_text` |
 //! | `../.kafka_cleanshutdown` | `data_directory` |
 
 pub(crate) mod checkpoint;
@@ -26,6 +26,7 @@ pub(crate) mod cleaner_checkpoint;
 pub(crate) mod copy_journal;
 #[doc(hidden)]
 pub mod data_directory;
+pub(crate) mod java_text;
 pub(crate) mod kept_files;
 pub mod leader_epochs;
 #[cfg(feature = "inspect")]
@@ -36,7 +37,7 @@ pub mod positions;
 pub(crate) mod producer_ids;
 pub mod producers;
 pub(crate) mod truncation_count;
-mod uuid;
+pub(crate) mod uuid;
 
 /// The name of the file that the directory of a copy has until the copy is complete: it is no log before.
 pub(crate) const COPY_JOURNAL: &str = ".cordwood.copy";

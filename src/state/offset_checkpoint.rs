@@ -7,7 +7,7 @@
 //! rivers 0 7
 //! ```
 
-use super::checkpoint_file;
+use super::checkpoint_file::{self, WrongText};
 use crate::error::Result;
 use crate::fs::Directory;
 
@@ -23,24 +23,6 @@ pub(crate) const HIGH_WATERMARKS: &str = "replication-offset-checkpoint";
 
 /// The maximum size of a checkpoint, bytes.
 const MAX_BYTES: u64 = 16 << 20;
-
-/// What is wrong with the text of a checkpoint.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct WrongText {
-    /// A description.
-    pub(crate) found: String,
-    /// Whether it is a word in the place of a number, for which Kafka takes no directory offline. Anything
-    /// else ends a broker that has no other data directory.
-    ///
-    /// *Source*: `CheckpointFile.read`: an `IOException`, or a `NumberFormatException`.
-    pub(crate) is_number: bool,
-}
-
-impl From<String> for WrongText {
-    fn from(found: String) -> Self {
-        Self { found, is_number: false }
-    }
-}
 
 /// Offsets by topic and partition, in the order of their lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,12 +53,8 @@ impl OffsetCheckpoint {
                 let found = format!("the line {line:?}, not a topic, a partition and an offset");
                 return Err(WrongText::from(found));
             };
-            let no_number = |found| WrongText { found, is_number: true };
-            let number: i32 = number
-                .parse()
-                .map_err(|_| no_number(format!("{number:?}, not the number of a partition")))?;
-            let offset: i64 = offset.parse().map_err(|_| no_number(format!("{offset:?}, not an offset")))?;
-            Ok((topic.to_owned(), number, offset))
+            let number = checkpoint_file::number(number, "the number of a partition")?;
+            Ok((topic.to_owned(), number, checkpoint_file::number(offset, "an offset")?))
         })?;
         Ok(Self(lines))
     }
@@ -108,6 +86,7 @@ impl OffsetCheckpoint {
 #[cfg(test)]
 mod tests {
     use super::OffsetCheckpoint;
+    use crate::state::checkpoint_file::WrongTextKind;
 
     #[test]
     fn the_offset_is_from_the_line_of_the_partition_and_a_malformed_file_is_an_error() {
@@ -120,9 +99,10 @@ mod tests {
         {
             assert!(OffsetCheckpoint::parse(broken).is_err());
         }
-        let is_number = |text| OffsetCheckpoint::parse(text).unwrap_err().is_number;
-        assert!(is_number(b"0\n1\ncities 1 x\n"));
-        assert!(!is_number(b"0\n2\ncities 1 31\n"));
+        let kind = |text| OffsetCheckpoint::parse(text).unwrap_err().kind;
+        assert_eq!(kind(b"0\n1\ncities 1 x\n"), WrongTextKind::Number);
+        assert_eq!(kind(b"0\n1\ncities 1 99999999999999999999\n"), WrongTextKind::Number);
+        assert_eq!(kind(b"0\n2\ncities 1 31\n"), WrongTextKind::Format);
     }
 
     #[test]

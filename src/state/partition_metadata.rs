@@ -8,7 +8,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::uuid;
+use super::{java_text, uuid};
 use crate::error::{Error, Malformed};
 use crate::fs::Directory;
 
@@ -31,10 +31,10 @@ impl TopicId {
         let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
         let field = |line: Option<&str>, name: &str| {
             let found = line.unwrap_or_default();
-            let value = found.split_once(':').filter(|(key, _)| *key == name).map(|(_, value)| value.trim());
+            let value = value(found).filter(|_| found.split(':').next() == Some(name));
             value.map(str::to_owned).ok_or_else(|| format!("expected a line \"{name}: …\", found {found:?}"))
         };
-        let mut lines = text.lines();
+        let mut lines = java_text::lines(text);
         let version = field(lines.next(), "version")?;
         // as in Kafka, newer versions are accepted
         if !version.parse::<i32>().is_ok_and(|version| version >= 0) {
@@ -71,6 +71,15 @@ impl TopicId {
     }
 }
 
+/// The value in `name: value`; a line of another form has none, such as one without the white space.
+///
+/// *Source*: `PartitionMetadataReadBuffer.read`.
+pub(crate) fn value(line: &str) -> Option<&str> {
+    let (_, rest) = line.split_once(':')?;
+    let value = rest.trim_start_matches([' ', '\t', '\u{b}', '\u{c}']);
+    (value.len() < rest.len() && !value.is_empty()).then_some(value)
+}
+
 impl fmt::Display for TopicId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&self.0)
@@ -96,10 +105,16 @@ mod tests {
     #[test]
     fn the_file_is_read_and_written_as_kafka_does() {
         let text = "version: 0\ntopic_id: aFsHoJ8mSkaI5w7rWQb5Qg";
-        assert_eq!(TopicId::parse_file(text.as_bytes()).unwrap().to_file(), text);
+        for same in [text.to_owned(), text.replace('\n', "\r") + "\r", text.replace(' ', " \t")] {
+            assert_eq!(TopicId::parse_file(same.as_bytes()).unwrap().to_file(), text);
+        }
         for broken in [
             "",
             "version: x\ntopic_id: aFsHoJ8mSkaI5w7rWQb5Qg",
+            "version:0\ntopic_id: aFsHoJ8mSkaI5w7rWQb5Qg",
+            "version: 0\ntopic_id:aFsHoJ8mSkaI5w7rWQb5Qg",
+            "version: 0 \ntopic_id: aFsHoJ8mSkaI5w7rWQb5Qg",
+            "version: 0\ntopic_id: aFsHoJ8mSkaI5w7rWQb5Qg ",
             "version: 0\n",
             "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA",
             "version: 0\ntopic_id: aFsHoJ8mSkaI5w7rWQb5Qh",

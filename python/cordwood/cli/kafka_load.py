@@ -63,6 +63,9 @@ def print_kafka_loads(
                 outcomes.is_offline = True
                 continue
             if not path.is_dir():
+                if fate.code == "no_leader":
+                    # the partitions have the same reason
+                    continue
                 outcomes.refused.append((str(path.absolute()), fate.reason))
                 continue
             # a broker recovers this log after any shutdown

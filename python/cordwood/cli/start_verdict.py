@@ -21,7 +21,17 @@ class Fate(NamedTuple):
     """What becomes of a directory that a broker can load."""
 
     code: Literal[
-        "kept", "metadata", "stray", "unserved", "deleted", "set_aside", "refused", "offline", "missing", "created"
+        "kept",
+        "metadata",
+        "stray",
+        "unserved",
+        "no_leader",
+        "deleted",
+        "set_aside",
+        "refused",
+        "offline",
+        "missing",
+        "created",
     ]
     expected: str = ""
     found: str = ""
@@ -38,6 +48,7 @@ class Fate(NamedTuple):
             "metadata": "",
             "stray": "the broker renames the directory to -stray, and serves none of its records",
             "unserved": "the broker serves none of its records",
+            "no_leader": "it gets no leader on this broker, which serves none of its records",
             "deleted": "the broker deletes the directory, because of its name",
             "set_aside": "the broker leaves the directory because of its name: it serves none of its records",
             "refused": "the broker does not start with it",
@@ -206,7 +217,7 @@ def _losses(load: KafkaLoad, fate: Fate, accepted: Sequence[Finding]) -> list[st
     lost = list(dict.fromkeys(map(str, load.lost_offsets)))
     if load.bytes_cut and not lost:
         lost.append(f"{several(load.bytes_cut, 'byte')} of the log are cut")
-    if fate.code == "unserved":
+    if fate.code in {"unserved", "no_leader"}:
         lost.append(str(fate))
     emptied = [f"expected {finding.expected}, found {finding.found}" for finding in accepted if is_emptied(finding)]
     return lost or emptied

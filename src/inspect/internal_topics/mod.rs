@@ -36,7 +36,9 @@ pub use parser::{MessageParser, MissingKey, ParsedRecord};
 pub use readable::DecodeError;
 #[doc(hidden)]
 pub use tables::known_settings;
-pub(crate) use tables::{Assignments, ReplicaPlace, SnapshotFault, SnapshotFaultKind, snapshot_fault};
+pub(crate) use tables::{
+    Assignments, RecordFault, ReplicaPlace, SnapshotFault, SnapshotFaultKind, record_fault, snapshot_fault,
+};
 pub use tables::{
     Cell, ClusterMetadata, SettingSource, Table, TableOptions, TopicSettings, consumer_groups,
     consumer_offsets, is_topic_compacted, metadata, metadata_records, open_transactions, topic_settings,

@@ -98,10 +98,14 @@ impl Disk {
 
     /// Fails if Kafka cannot open the file because a directory has its name.
     pub(super) fn refuse_directory(&self, name: &str, kind: ExceptionKind) -> Step<()> {
-        if self.directories.iter().any(|directory| directory == name) {
+        if self.is_directory(name) {
             return Err(Thrown::kafka(kind, name, "a directory has the name of the file"));
         }
         Ok(())
+    }
+
+    pub(super) fn is_directory(&self, name: &str) -> bool {
+        self.directories.iter().any(|directory| directory == name)
     }
 
     pub(super) fn exists(&self, name: &str) -> bool {

@@ -5,8 +5,8 @@
 use super::disk::{Contents, Disk};
 use super::exception::{ExceptionKind, Step, Thrown};
 use crate::record::BatchHeader;
-use crate::state::checkpoint_file;
-use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
+use crate::state::checkpoint_file::WrongTextKind;
+use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs, STAGED_CHECKPOINT};
 
 /// The largest file that is read, bytes.
 const MAX_BYTES: usize = 16 << 20;
@@ -23,6 +23,8 @@ impl Epochs {
     /// Reads the file, which is created empty if it does not exist.
     pub(super) fn read(disk: &mut Disk) -> Step<Self> {
         disk.refuse_directory(LEADER_EPOCH_CHECKPOINT, ExceptionKind::Storage)?;
+        // written at the latest when the partition gets a leader
+        disk.refuse_directory(STAGED_CHECKPOINT, ExceptionKind::Storage)?;
         if !disk.exists(LEADER_EPOCH_CHECKPOINT) {
             disk.put(LEADER_EPOCH_CHECKPOINT, Contents::made(Vec::new()));
         }
@@ -93,41 +95,14 @@ fn thrown(kind: ExceptionKind, reason: impl Into<String>) -> Thrown {
     Thrown::kafka(kind, LEADER_EPOCH_CHECKPOINT, reason)
 }
 
-/// The lines of the file. It differs from [`LeaderEpochs::parse`] in what it returns for a wrong text: the
-/// exception of Kafka's.
+/// The lines of the file.
 fn parse(text: &[u8]) -> Step<Vec<(i32, i64)>> {
-    let storage = |reason: String| thrown(ExceptionKind::Storage, reason);
-    let text = std::str::from_utf8(text).map_err(|error| storage(error.to_string()))?;
-    let number = |line: &str| {
-        line.parse::<i32>().map_err(|_| storage(format!("expected a number in a line, found {line:?}")))
-    };
-    let mut lines = text.lines();
-    let Some(version) = lines.next() else { return Ok(Vec::new()) };
-    if number(version)? != 0 {
-        return Err(storage(format!("expected version 0, found {version:?}")));
-    }
-    let Some(count) = lines.next() else { return Ok(Vec::new()) };
-    let count = number(count)?;
-    if count < 0 {
-        return Err(thrown(
-            ExceptionKind::IllegalArgument,
-            format!("expected a count of lines, found {count}"),
-        ));
-    }
-    let mut entries = Vec::new();
-    for line in lines {
-        let fields = checkpoint_file::fields(line);
-        let &[epoch, offset] = fields.as_slice() else {
-            return Err(storage(format!("expected an epoch and an offset, found {line:?}")));
+    LeaderEpochs::parse_lines(text).map_err(|wrong| {
+        let kind = match wrong.kind {
+            WrongTextKind::Format => ExceptionKind::Storage,
+            WrongTextKind::Count => ExceptionKind::IllegalArgument,
+            WrongTextKind::Number => ExceptionKind::NumberFormat,
         };
-        let not_a_number =
-            |field: &str| thrown(ExceptionKind::NumberFormat, format!("expected a number, found {field:?}"));
-        let epoch = epoch.parse().map_err(|_| not_a_number(epoch))?;
-        let offset = offset.parse().map_err(|_| not_a_number(offset))?;
-        entries.push((epoch, offset));
-    }
-    if i64::try_from(entries.len()).ok() != Some(i64::from(count)) {
-        return Err(storage(format!("expected {count} lines, found {}", entries.len())));
-    }
-    Ok(entries)
+        thrown(kind, wrong.found)
+    })
 }

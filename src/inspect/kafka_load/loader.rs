@@ -151,8 +151,10 @@ fn load_segments(run: &mut Run, loading: &mut Loading) -> Step<()> {
 /// *Source*: `LogSegment.sanityCheck`.
 fn check(run: &mut Run, segment: &mut Segment) -> Step<Option<ActionReason>> {
     let time_index = segment.name(FileKind::TimeIndex);
-    let had_time_index = run.disk.exists(&time_index);
-    if !run.disk.exists(&segment.name(FileKind::OffsetIndex)) {
+    // of a segment that is not recovered, Kafka opens no index: a directory may have its name
+    let has = |name: &str| run.disk.exists(name) || run.disk.is_directory(name);
+    let had_time_index = has(&time_index);
+    if !has(&segment.name(FileKind::OffsetIndex)) {
         return Ok(Some(ActionReason::MissingIndex));
     }
     if !had_time_index {

@@ -10,7 +10,7 @@
 //!   loader ─▶ recovery ─▶ segment ─▶ batches, index_file      the passes; one segment; Kafka's view of its bytes
 //!     │          └─ split                 └─ wrapper
 //!     └─▶ snapshots, epochs                                   producers and leader epochs
-//!   start: the directories of a data directory             new_partition: one that a writer creates
+//!   start, leaders: the directories of a data directory    new_partition: one that a writer creates
 //!   run: the state that all of them share                     disk: the files
 //! ```
 //!
@@ -23,6 +23,7 @@ mod disk;
 mod epochs;
 mod exception;
 mod index_file;
+mod leaders;
 mod load;
 mod loader;
 mod lost;
@@ -40,6 +41,7 @@ mod wrapper;
 pub use action::{ActionKind, ActionReason, LoadAction};
 pub use data_directories::other_directories;
 pub use exception::{ExceptionKind, LoadFailure};
+pub(super) use leaders::has_partitions;
 pub use load::{KafkaLoad, LoadOptions, LoadedFile, LoadedLog, LoadedSegment};
 pub use lost::LostOffsets;
 pub use new_partition::unserved_partition;

@@ -59,6 +59,8 @@ impl Segment {
             run.created(&name);
             0
         };
+        let transactions = file_name(base_offset, FileKind::TransactionIndex, stage);
+        run.disk.refuse_directory(&transactions, ExceptionKind::Io)?;
         if log_size > i32::MAX as u64 {
             return Err(Thrown::kafka(
                 ExceptionKind::Kafka,
@@ -139,7 +141,14 @@ impl Segment {
         Ok(last)
     }
 
+    /// Fails if Kafka cannot open an index because a directory has its name.
+    fn refuse_index_directories(&self, disk: &Disk) -> Step<()> {
+        disk.refuse_directory(&self.name(FileKind::OffsetIndex), ExceptionKind::Io)?;
+        disk.refuse_directory(&self.name(FileKind::TimeIndex), ExceptionKind::Io)
+    }
+
     pub(super) fn resize_indexes(&mut self, disk: &mut Disk) -> Step<()> {
+        self.refuse_index_directories(disk)?;
         self.offset_index(disk, |index| index.resize_to_max())?;
         self.time_index(disk, |index| index.resize_to_max())
     }
@@ -169,6 +178,7 @@ impl Segment {
     ///
     /// *Source*: `LogSegment.recover`.
     pub(super) fn recover(&mut self, run: &mut Run, producers: &mut Snapshots) -> Step<u64> {
+        self.refuse_index_directories(&run.disk)?;
         self.offset_index(&mut run.disk, |index| index.reset())?;
         self.time_index(&mut run.disk, |index| index.reset())?;
         let transactions = self.name(FileKind::TransactionIndex);

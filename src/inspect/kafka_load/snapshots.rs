@@ -65,6 +65,7 @@ impl SnapshotStore for Run<'_> {
         snapshots: &mut BTreeMap<i64, String>,
     ) -> Step<()> {
         let name = file_name(offset, FileKind::Snapshot, Stage::Live);
+        self.disk.refuse_directory(&name, ExceptionKind::Io)?;
         let mut bytes = states.encode();
         if let Some(mut before) = self.disk.reader(&name)? {
             let kept = before.size().saturating_sub(bytes.len() as u64);

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::data_directories::{copied, is_same_broker, not_loaded, others_of_broker, properties_of};
+use super::leaders::plan_leaders;
 use crate::error::{Error, Result};
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, PartitionName, PartitionState};
 use crate::fs::{Directory, META_PROPERTIES};
@@ -33,6 +34,9 @@ pub enum Fate {
     Stray,
     /// It stays, but its topic id is another topic's: its records are not served.
     Unserved,
+    /// It stays, but gets no leader on this broker: its records are not served. Also `meta.properties`, with
+    /// the `directory.id` that is the reason.
+    NoLeader,
     /// It is named `-delete`, and deleted.
     Deleted,
     /// It is named `-stray`, and stays.
@@ -57,6 +61,7 @@ impl Fate {
             Self::Metadata => "metadata",
             Self::Stray => "stray",
             Self::Unserved => "unserved",
+            Self::NoLeader => "no_leader",
             Self::Deleted => "deleted",
             Self::SetAside => "set_aside",
             Self::Refused => "refused",
@@ -105,6 +110,7 @@ pub fn plan_start(path: &Path, others: &[PathBuf], interrupt: Interrupt) -> Resu
     let others = others_of_broker(&folder, others);
     let others: Vec<_> = others.iter().map(PathBuf::as_path).collect();
     refuse_elsewhere(&loaded, &mut planned, &others);
+    plan_leaders(&broker, &folder, &others, &loaded, &mut planned)?;
     planned.extend(broker.absent(&folder, &others, &loaded)?);
     planned.extend(not_loaded(&folder).or_else(|| copied(&folder, &others)));
     if folder.identity_of(META_PROPERTIES)?.is_none() {
@@ -117,15 +123,15 @@ pub fn plan_start(path: &Path, others: &[PathBuf], interrupt: Interrupt) -> Resu
 
 /// A directory that a broker loads.
 #[derive(Debug)]
-struct LoadedDirectory {
-    name: String,
-    partition: PartitionName,
-    topic_id: std::result::Result<Option<TopicId>, Unreadable>,
+pub(super) struct LoadedDirectory {
+    pub(super) name: String,
+    pub(super) partition: PartitionName,
+    pub(super) topic_id: std::result::Result<Option<TopicId>, Unreadable>,
 }
 
 /// `partition.metadata` cannot be read: then the loading fails.
 #[derive(Debug)]
-struct Unreadable;
+pub(super) struct Unreadable;
 
 fn loaded_directories(folder: &Directory) -> Result<Vec<LoadedDirectory>> {
     let entries = with_descriptors(|| folder.list_until_stable(Directory::entries))?;
@@ -236,13 +242,13 @@ pub(in crate::inspect) enum Assigned {
 #[derive(Debug)]
 pub(in crate::inspect) struct Broker {
     /// `None` if `meta.properties` does not say it: then no broker starts.
-    node: Option<i32>,
+    pub(super) node: Option<i32>,
     directory_id: Option<String>,
-    metadata: Metadata,
+    pub(super) metadata: Metadata,
 }
 
 #[derive(Debug)]
-enum Metadata {
+pub(super) enum Metadata {
     Missing,
     /// Not all of it can be read.
     Unknown,

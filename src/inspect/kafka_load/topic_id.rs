@@ -5,7 +5,8 @@
 use super::disk::Disk;
 use super::exception::{ExceptionKind, Step, Thrown};
 use crate::fs::names::CLUSTER_METADATA_DIRECTORY;
-use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
+use crate::state::java_text;
+use crate::state::partition_metadata::{PARTITION_METADATA, TopicId, value};
 
 /// `Uuid.METADATA_TOPIC_ID`
 const METADATA_TOPIC_ID: &str = "AAAAAAAAAAAAAAAAAAAAAQ";
@@ -38,7 +39,7 @@ pub(super) fn check(disk: &Disk) -> Step<()> {
 /// The kind of the exception for a text; `None` if Kafka accepts it.
 fn kind(text: &[u8]) -> Option<ExceptionKind> {
     let Ok(text) = std::str::from_utf8(text) else { return Some(ExceptionKind::Storage) };
-    let mut lines = text.lines();
+    let mut lines = java_text::lines(text);
     // an empty file, and one of a single line, are not expected
     let Some(version) = lines.next() else { return Some(ExceptionKind::NullPointer) };
     if !value(version).is_some_and(|version| version.parse::<i32>().is_ok_and(|version| version >= 0)) {
@@ -55,11 +56,4 @@ fn kind(text: &[u8]) -> Option<ExceptionKind> {
     let is_zero = digits.bytes().take(21).all(|letter| letter == b'A')
         && digits.bytes().last().is_some_and(|letter| (b'A'..=b'P').contains(&letter));
     is_zero.then_some(ExceptionKind::Storage)
-}
-
-/// The value in `name: value`; a line of another form has none.
-fn value(line: &str) -> Option<&str> {
-    let (_, rest) = line.split_once(':')?;
-    let value = rest.trim_start_matches([' ', '\t', '\u{b}', '\u{c}']);
-    (value.len() < rest.len() && !value.is_empty()).then_some(value)
 }

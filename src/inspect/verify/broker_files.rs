@@ -4,26 +4,27 @@
 use std::path::Path;
 
 use super::finding::Finding;
+use super::quorum_state;
 use super::rule::{Remedy, Rule, Severity};
+use super::work::OF_THREAD;
 use crate::error::{Error, Result};
-use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, Stage, metadata_snapshot};
+use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, Stage, metadata_snapshot, segment_file};
 use crate::fs::{Directory, META_PROPERTIES};
-use crate::inspect::internal_topics::{SnapshotFault, SnapshotFaultKind, snapshot_fault};
+use crate::inspect::internal_topics::{
+    RecordFault, SnapshotFault, SnapshotFaultKind, record_fault, snapshot_fault,
+};
 use crate::inspect::kafka_load::NOT_FORMATTED;
 use crate::segment::with_descriptors;
 use crate::state::data_directory::{BOOTSTRAP_CHECKPOINT, CLEAN_SHUTDOWN};
 use crate::state::meta_properties::{MetaProperties, WrongProperties};
-
-/// The maximum size of `quorum-state`, bytes.
-const MAX_BYTES: u64 = 64 << 10;
-
-const QUORUM_STATE: &str = "quorum-state";
 
 /// The findings about these files of a data directory. `has_metadata`: whether it, or another data directory
 /// that is verified, has the metadata log: of several data directories, a broker has it in one.
 pub(super) fn check(directory: &Directory, has_metadata: bool) -> Result<Vec<Finding>> {
     let path = directory.path();
     let mut findings = Vec::from_iter(meta_properties(directory)?);
+    let marker = directory_to_be_removed(directory, CLEAN_SHUTDOWN)?;
+    findings.extend(marker.map(Finding::that_takes_a_directory_offline));
     let metadata = match with_descriptors(|| Directory::open(&path.join(CLUSTER_METADATA_DIRECTORY), "")) {
         Ok(metadata) => Some(metadata),
         Err(Error::LogNotFound { .. }) => None,
@@ -51,8 +52,12 @@ pub(super) fn check(directory: &Directory, has_metadata: bool) -> Result<Vec<Fin
         }
     }
     if let Some(metadata) = metadata {
-        findings.extend(quorum_state(&metadata)?);
+        findings.extend(quorum_state::check(&metadata)?);
+        findings.extend(
+            directory_to_be_removed(&metadata, quorum_state::STAGED)?.map(Finding::that_stops_a_broker),
+        );
         findings.extend(newest_snapshot(&metadata)?);
+        findings.extend(first_wrong_record(&metadata)?);
         findings.extend(wrong_names(&metadata)?);
     }
     Ok(findings)
@@ -85,12 +90,7 @@ fn meta_properties(directory: &Directory) -> Result<Option<Finding>> {
             Err(WrongProperties { expected, found, is_loaded: false }) => {
                 Some(new(expected, found).that_takes_a_directory_offline())
             }
-            Ok(false) if directory.identity_of(CLUSTER_METADATA_DIRECTORY)?.is_some() => Some(
-                new("directory.id, by which the cluster knows the directory", "none".to_owned())
-                    .with_severity(Severity::Info)
-                    .because("a broker makes up a new one; partitions that the cluster has at another id get no leader"),
-            ),
-            Ok(_) => None,
+            Ok(()) => None,
         }),
         Ok(None) => {
             let of_broker = [CLEAN_SHUTDOWN, BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_DIRECTORY];
@@ -99,52 +99,55 @@ fn meta_properties(directory: &Directory) -> Result<Option<Finding>> {
                 is_of_broker |= directory.identity_of(name)?.is_some();
             }
             // without these it may be a folder of a writer of this library
-            Ok(is_of_broker.then(|| {
-                new(NOT_FORMATTED.0, NOT_FORMATTED.1.to_owned()).that_stops_a_broker()
-            }))
+            Ok(is_of_broker.then(|| new(NOT_FORMATTED.0, NOT_FORMATTED.1.to_owned()).that_stops_a_broker()))
         }
-        Err(error) => {
-            super::unreadable(directory.path(), error).map(|found| Some(found.that_takes_a_directory_offline()))
-        }
+        Err(error) => super::unreadable(directory.path(), error)
+            .map(|found| Some(found.that_takes_a_directory_offline())),
     }
 }
 
-/// `quorum-state`: the first line is a JSON object.
+/// A directory with the name of a file that a broker removes when it starts. It also removes a directory, but
+/// only an empty one.
 ///
-/// *Source*: `FileQuorumStateStore`, `QuorumStateData.json`.
-fn quorum_state(metadata: &Directory) -> Result<Option<Finding>> {
-    let text = match metadata.read_small(QUORUM_STATE, MAX_BYTES) {
-        Ok(Some(text)) => text,
-        Ok(None) => return Ok(None),
-        Err(error) => {
-            return super::unreadable(metadata.path(), error)
-                .map(|found| Some(found.that_takes_a_directory_offline()));
-        }
+/// *Source*: `Files.deleteIfExists`.
+fn directory_to_be_removed(folder: &Directory, name: &str) -> Result<Option<Finding>> {
+    let path = folder.path_of(name);
+    if !path.is_dir() {
+        return Ok(None);
+    }
+    let entries = with_descriptors(|| Directory::open(&path, "")).and_then(|directory| directory.entries());
+    let found = match entries {
+        Ok(entries) if entries.is_empty() => return Ok(None),
+        Ok(_) => "a directory that is not empty".to_owned(),
+        Err(error @ Error::Interrupted(_)) => return Err(error),
+        Err(error) => error.to_string(),
     };
-    let wrong = match serde_json::from_slice::<serde_json::Value>(first_line(&text)) {
-        Err(error) => Some(("a line with a JSON object", error.to_string())),
-        Ok(state) => wrong_state(&state),
-    };
-    Ok(wrong.map(|(expected, found)| {
-        let file = metadata.path_of(QUORUM_STATE);
-        Finding::new(Rule::QuorumStateUnreadable, metadata.path(), file, expected, found)
-            .that_stops_a_broker()
-    }))
+    Ok(Some(Finding::new(Rule::NotAFile, folder.path(), path, "a regular file", found)))
 }
 
-fn first_line(text: &[u8]) -> &[u8] {
-    text.split(|byte| *byte == b'\n').next().unwrap_or_default()
+/// The first record of the metadata log with which a broker does not start.
+fn first_wrong_record(metadata: &Directory) -> Result<Option<Finding>> {
+    let fault = match record_fault(metadata, OF_THREAD) {
+        Err(error @ Error::Interrupted(_)) => return Err(error),
+        // a file that cannot be read is a finding of the partition
+        fault => fault.ok().flatten(),
+    };
+    let Some(RecordFault { offset, found, is_later_version }) = fault else { return Ok(None) };
+    let base = metadata.segment_bases()?.into_iter().rev().find(|base| *base <= offset).unwrap_or(offset);
+    let expected = "a record of the metadata of the cluster";
+    let file = metadata.path_of(&segment_file(base, FileKind::Log));
+    let finding = Finding::new(Rule::MetadataRecordUnreadable, metadata.path(), file, expected, found)
+        .offsets(offset, offset.checked_add(1))
+        .that_stops_a_broker();
+    Ok(Some(if is_later_version { of_later_version(finding) } else { finding }))
 }
 
-fn wrong_state(state: &serde_json::Value) -> Option<(&'static str, String)> {
-    let version = state.get("data_version").and_then(serde_json::Value::as_i64);
-    let of_version: &[_] = match version {
-        Some(0) => &["clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"],
-        Some(1) => &["leaderId", "leaderEpoch", "votedId", "votedDirectoryId"],
-        _ => return Some(("data_version 0 or 1", format!("{:?}", state.get("data_version")))),
-    };
-    let missing = of_version.iter().find(|field| state.get(**field).is_none())?;
-    Some(("every field of its version", format!("no {missing}")))
+/// A finding about records of a type that is not known, in a file that is whole.
+fn of_later_version(finding: Finding) -> Finding {
+    finding
+        .with_severity(Severity::Warning)
+        .with_remedy(Remedy::manual("start a broker of the version that wrote it"))
+        .because("the file is whole, and a broker of a later version of Kafka may know these records")
 }
 
 /// The newest snapshot of the metadata log, from which a broker starts.
@@ -200,13 +203,7 @@ fn snapshot(directory: &Directory, name: &str) -> Result<Option<Finding>> {
                 SnapshotFaultKind::Accepted => finding
                     .with_severity(Severity::Warning)
                     .because("a broker starts with what is before that position"),
-                SnapshotFaultKind::LaterVersion => finding
-                    .that_stops_a_broker()
-                    .with_severity(Severity::Warning)
-                    .with_remedy(Remedy::manual("start a broker of the version that wrote it"))
-                    .because(
-                        "the file is whole, and a broker of a later version of Kafka may know these records",
-                    ),
+                SnapshotFaultKind::LaterVersion => of_later_version(finding.that_stops_a_broker()),
             }))
         }
         Err(error) => {

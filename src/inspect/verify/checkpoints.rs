@@ -7,11 +7,12 @@ use super::rule::{Remedy, Rule, Severity};
 use super::topic_ids::TopicIds;
 use crate::error::Result;
 use crate::fs::Directory;
-use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, PartitionName, PartitionState};
+use crate::inspect::kafka_load::has_partitions;
 use crate::log::Log;
 use crate::segment::with_descriptors;
+use crate::state::checkpoint_file::{WrongText, WrongTextKind};
 use crate::state::offset_checkpoint::{
-    CLEANED_OFFSETS, HIGH_WATERMARKS, LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS, WrongText,
+    CLEANED_OFFSETS, HIGH_WATERMARKS, LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS,
 };
 
 /// What to do about a checkpoint that cannot be read. Only log start offsets are nowhere else.
@@ -28,7 +29,7 @@ fn remedy(name: &str) -> Remedy {
     })
 }
 
-/// A finding about a word in the place of a number, with what a broker does.
+/// A finding about a text that takes no data directory offline, with what a broker does.
 fn with_effect(finding: Finding, name: &str) -> Finding {
     match name {
         RECOVERY_POINTS => {
@@ -52,15 +53,9 @@ fn path_of(directory: &Directory, up: &str) -> PathBuf {
     folder.to_owned()
 }
 
-/// Whether a data directory has partitions for which a broker reads the high watermarks: not that of the
-/// metadata.
-fn has_partitions(folder: &Path) -> Result<bool> {
-    let folder = with_descriptors(|| Directory::open(folder, "give the path of a data directory"))?;
-    let is_served = |name: &str| {
-        let name = PartitionName::parse(name).filter(|name| name.state == PartitionState::Live);
-        name.is_some_and(|name| !CLUSTER_METADATA_DIRECTORY.starts_with(&format!("{}-", name.topic)))
-    };
-    Ok(folder.entries()?.iter().any(|(name, _)| is_served(name)))
+/// Whether a broker reads the high watermarks of a data directory.
+fn are_high_watermarks_read(folder: &Path) -> Result<bool> {
+    has_partitions(&with_descriptors(|| Directory::open(folder, "give the path of a data directory"))?)
 }
 
 /// The checkpoints of one data directory, and the findings about the files themselves.
@@ -85,14 +80,14 @@ impl Checkpoints {
             let file = path.join(name);
             match OffsetCheckpoint::read(directory, &format!("{up}{name}")) {
                 Ok(Ok(checkpoint)) => Ok(checkpoint),
-                Ok(Err(WrongText { found, is_number })) => {
+                Ok(Err(WrongText { found, kind })) => {
                     let expected = "a version, a count, and lines of a topic, a partition and an offset";
                     let finding = Finding::new(Rule::CheckpointUnreadable, &path, file, expected, found);
                     let finding = finding.with_remedy(remedy(name));
-                    findings.push(if is_number {
-                        with_effect(finding, name)
-                    } else if name == HIGH_WATERMARKS && !has_partitions(&path_of(directory, up))? {
+                    findings.push(if name == HIGH_WATERMARKS && !are_high_watermarks_read(&path)? {
                         finding.with_severity(Severity::Warning).because(NOT_READ)
+                    } else if kind != WrongTextKind::Format {
+                        with_effect(finding, name)
                     } else {
                         finding.that_takes_a_directory_offline()
                     });

@@ -39,7 +39,18 @@ pub(super) fn check(folder: &Directory, others: &[PathBuf]) -> Result<Vec<Findin
                     _ => finding,
                 });
             }
-            Fate::Kept | Fate::Metadata | Fate::Stray | Fate::Unserved | Fate::Refused | Fate::Offline => {}
+            Fate::NoLeader if !path.is_dir() => {
+                let rule = Rule::MetaPropertiesUnreadable;
+                findings.push(Finding::new(rule, folder.path(), &path, planned.expected, planned.found));
+            }
+            // other findings are about these
+            Fate::Kept
+            | Fate::Metadata
+            | Fate::Stray
+            | Fate::Unserved
+            | Fate::NoLeader
+            | Fate::Refused
+            | Fate::Offline => {}
         }
     }
     Ok(findings)

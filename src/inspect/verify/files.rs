@@ -11,7 +11,7 @@ use crate::state::checkpoint::{CHECKPOINT, DURABLE};
 use crate::state::clean_marker::CLEAN;
 use crate::state::cleaner_checkpoint::CLEANED;
 use crate::state::kept_files::KEPT_FILES;
-use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
+use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, STAGED_CHECKPOINT};
 use crate::state::partition_metadata::PARTITION_METADATA;
 use crate::state::positions::{self, CommittedOffset, POSITIONS};
 use crate::state::producer_ids::PRODUCERS;
@@ -144,6 +144,10 @@ fn other(directory: &Directory, name: &str, file_type: FileType, is_file: bool) 
         let finding =
             Finding::new(Rule::Quarantined, partition, directory.path_of(name), "no such directory", found);
         return Ok(Some(finding).filter(|_| !cut.is_empty()));
+    }
+    if name == STAGED_CHECKPOINT && file_type == FileType::Directory {
+        let file = directory.path_of(name);
+        return Ok(Some(Finding::new(Rule::NotAFile, partition, file, "a regular file", "a directory")));
     }
     let is_known = is_file && (KNOWN.contains(&name) || is_of_metadata(partition, name));
     Ok((!is_known).then(|| foreign(directory, name, is_file)))

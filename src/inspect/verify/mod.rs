@@ -35,6 +35,7 @@ mod journal;
 mod loading;
 mod offset_entries;
 mod partition;
+mod quorum_state;
 mod records;
 mod restarts;
 mod rule;

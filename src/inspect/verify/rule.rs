@@ -242,7 +242,8 @@ rules! {
     /// A checkpoint that cannot be read.
     CheckpointUnreadable = "checkpoint_unreadable", Error,
         Remedy::manual("restore the file from a copy"),
-        "takes the data directory offline, and ends if it has no other. A word in the place of a number: continues without the file";
+        "takes the data directory offline, and ends if it has no other. A word in the place of a number, or a negative number of lines: \
+         continues without the file; of the high watermarks, no partition gets a leader";
     /// A negative offset in a checkpoint.
     CheckpointOffsetNegative = "checkpoint_offset_negative", Warning,
         Remedy::manual("remove the partition's line, and lower the count in the second line of the file by one"),
@@ -298,13 +299,14 @@ rules! {
     DuplicateDirectory = "duplicate_directory", Error,
         Remedy::manual("compare them with cordwood diff, and move all but one of them out of the data directory"),
         "does not start";
-    /// A `meta.properties` that cannot be read.
+    /// A `meta.properties` that cannot be read, or that has another `directory.id` than the metadata of the
+    /// cluster.
     MetaPropertiesUnreadable = "meta_properties_unreadable", Error,
         Remedy::manual(
             "write the file again: version=1, and the broker's cluster.id, node.id and the directory.id of this directory, which \
              the table partitions of cordwood metadata has; without it no partition there gets a leader",
         ),
-        "does not start, or takes the data directory offline";
+        "does not start, or takes the data directory offline; with another directory.id, none of its partitions gets a leader";
     /// A `quorum-state` that cannot be read.
     QuorumStateUnreadable = "quorum_state_unreadable", Error,
         Remedy::manual(
@@ -317,6 +319,14 @@ rules! {
     /// whole.
     MetadataSnapshotDamaged = "metadata_snapshot_damaged", Error,
         Remedy::manual("restore the file from another controller, or from a copy"), "does not start";
+    /// A record of the metadata log of the cluster that a broker cannot read, or that contradicts those
+    /// before it.
+    MetadataRecordUnreadable = "metadata_record_unreadable", Error,
+        Remedy::manual(
+            "of several controllers, stop this one and remove the files of the directory but quorum-state: it copies the log from the \
+             others; of a controller that is alone, restore the directory from a copy",
+        ),
+        "does not start";
     /// A data directory of a broker without the metadata log of the cluster.
     ClusterMetadataMissing = "cluster_metadata_missing", Warning,
         Remedy::manual("restore the directory from a copy, unless another data directory of the broker has it"),
@@ -374,9 +384,9 @@ rules! {
     /// A file with the suffix of a segment and a name that is no offset of 20 digits.
     ForeignSegmentName = "foreign_segment_name", Error, Remedy::manual("move it out of the directory"),
         "does not load the log, or takes the file for a segment";
-    /// A segment file that is not a regular file.
+    /// A file of a segment or of a broker that is not a regular file.
     NotAFile = "not_a_file", Error, Remedy::manual("move it out of the directory"),
-        "ignores a directory, and hangs or fails at anything else";
+        "ignores a directory where it needs no file, and hangs or fails at anything else";
     /// A directory in a data directory that is not a partition's.
     ForeignDirectory = "foreign_directory", Error,
         Remedy::manual(

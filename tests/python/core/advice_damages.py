@@ -43,6 +43,9 @@ from core.damage_steps import (
 SMALL = golden("01-small")
 ELECTIONS = ("elections-0", golden("19-leader-epochs"))
 PAYMENTS = golden("11-transactions")
+SNAPSHOT = f"{METADATA}/00000000000000000084-0000000001.checkpoint"
+EARLIER = "remove the file: the broker then starts from the snapshot before it"
+IDS = b"version=1\ncluster.id=Q29yZHdvb2RDb3JwdXMwMQ\nnode.id=1\ndirectory.id=zO4OUtJ5GLKMkZgwDAkxoA\n"
 
 
 def in_corpus(code: str, case: str, **fields: object) -> Case:
@@ -375,10 +378,7 @@ CASES = [
         broker,
         write("meta.properties", b""),
         says="version=1, and the broker's cluster.id, node.id and the directory.id",
-        do=write(
-            "meta.properties",
-            b"version=1\ncluster.id=Q29yZHdvb2RDb3JwdXMwMQ\nnode.id=1\ndirectory.id=zO4OUtJ5GLKMkZgwDAkxoA\n",
-        ),
+        do=write("meta.properties", IDS),
     ),
     Case(
         "quorum_state_unreadable",
@@ -387,12 +387,13 @@ CASES = [
         says="of a controller that is alone, remove the file",
         do=remove(f"{METADATA}/quorum-state"),
     ),
+    Case("metadata_snapshot_damaged", broker, write(SNAPSHOT, b""), says=EARLIER, do=remove(SNAPSHOT)),
     Case(
-        "metadata_snapshot_damaged",
+        "metadata_record_unreadable",
         broker,
-        write(f"{METADATA}/00000000000000000084-0000000001.checkpoint", b""),
-        says="remove the file: the broker then starts from the snapshot before it",
-        do=remove(f"{METADATA}/00000000000000000084-0000000001.checkpoint"),
+        change(f"{METADATA}/{name(0)}", lambda log: log + rows(98, 1, leader_epoch=1)),
+        says="restore the directory from a copy",
+        do=restore_file(METADATA),
     ),
     Case(
         "metadata_snapshot_damaged",

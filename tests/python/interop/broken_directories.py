@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from batches import Rec, batch
+from batches import CONTROL, Rec, batch, marker
 from corpus import GOLDEN
 
 from interop.odd_files import message
@@ -57,6 +57,18 @@ def less_by_one(text: bytes) -> bytes:
     return b"".join([version, b"%d\n" % (int(count) - 1), *lines])
 
 
+def in_place(path: Path) -> None:
+    """Make a directory in the place of a file."""
+    path.unlink(missing_ok=True)
+    path.mkdir()
+
+
+def with_file(path: Path) -> None:
+    """Make a directory that is not empty in the place of a file."""
+    in_place(path)
+    (path / "x").write_bytes(b"")
+
+
 BYTES: dict[str, Break] = {
     "zeros": content(lambda text: bytes(len(text))),
     "empty": content(lambda _: b""),
@@ -64,7 +76,7 @@ BYTES: dict[str, Break] = {
     "one byte short": content(lambda text: text[:-1]),
     "binary": content(lambda text: bytes((17 * n + 128) % 256 for n in range(len(text)))),
     "missing": Path.unlink,
-    "a directory": lambda file: (file.unlink(), file.mkdir()),
+    "a directory": in_place,
 }
 LINES: dict[str, Break] = BYTES | {
     "count too high": content(wrong_count),
@@ -73,6 +85,10 @@ LINES: dict[str, Break] = BYTES | {
     "a blank line before the entries": content(lambda text: text.replace(b"\n", b"\n\n", 1)),
     "version 1": content(lambda text: b"1" + text[1:]),
     "no number": content(lambda text: text.rstrip() + b"x\n"),
+    "a number that is too large": content(lambda text: text.rstrip() + b"9" * 20 + b"\n"),
+    "a negative count": content(lambda text: text.replace(b"\n", b"\n-", 1)),
+    "version 00": content(lambda text: b"0" + text),
+    "line ends of one CR": content(lambda text: text.replace(b"\n", b"\r")),
     "windows line ends": content(lambda text: text.replace(b"\n", b"\r\n")),
     "two spaces": content(lambda text: text.replace(b" ", b"  ")),
 }
@@ -89,14 +105,55 @@ PROPERTIES: dict[str, Break] = BYTES | {
     "an empty cluster.id": content(lambda text: re.sub(b"cluster.id=.*", b"cluster.id=", text)),
     "version 0 without broker.id": content(lambda text: re.sub(b"version=1|node.id=.*", b"version=0", text)),
     "colons": content(lambda text: text.replace(b"=", b" : ")),
+    "a path with backslashes": content(lambda text: text + b"note=C:\\users\n"),
+    "a path with backslashes in a comment": content(lambda text: b"# C:\\users\n" + text),
+    "a line that is continued": content(lambda text: text.replace(b"version=1", b"ver\\\n  sion=1")),
+    "a space after the version": content(lambda text: text.replace(b"version=1", b"version=1 ")),
+    "a space after node.id": content(lambda text: text.replace(b"node.id=1", b"node.id=1 ")),
+    "a space after directory.id": content(lambda text: re.sub(b"directory.id=.*", rb"\g<0> ", text)),
+    "another directory.id": content(
+        lambda text: re.sub(b"directory.id=.*", b"directory.id=5f1e0f5c8d6b4a0f9d1b2w", text)
+    ),
 }
-QUORUM: dict[str, Break] = BYTES | {
-    "version 9": content(lambda text: text.replace(b'"data_version":0', b'"data_version":9')),
-    "no version": content(lambda text: text.replace(b',"data_version":0', b"")),
-    "no leader": content(lambda text: text.replace(b'"leaderId":1,', b"")),
-    "a second line": content(lambda text: text + b"\n{}"),
-    "an unknown field": content(lambda text: text.replace(b"{", b'{"x":1,', 1)),
-}
+
+
+def field(name: str, value: str) -> Break:
+    """Another value of a field of `quorum-state`."""
+    return content(lambda text: re.sub(rb'"%s":(\[.*?\]|[^,}]*)' % name.encode(), f'"{name}":{value}'.encode(), text))
+
+
+QUORUM: dict[str, Break] = (
+    BYTES
+    | {
+        "version 9": content(lambda text: text.replace(b'"data_version":0', b'"data_version":9')),
+        "no version": content(lambda text: text.replace(b',"data_version":0', b"")),
+        "no leader": content(lambda text: text.replace(b'"leaderId":1,', b"")),
+        "a second line": content(lambda text: text + b"\n{}"),
+        "an unknown field": content(lambda text: text.replace(b"{", b'{"x":1,', 1)),
+        "text after the object": content(lambda text: text.rstrip() + b" x"),
+        "of version 1": content(
+            lambda _: (
+                b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"%s","data_version":1}' % (b"A" * 22)
+            )
+        ),
+        "of version 1, without a UUID": content(
+            lambda _: b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"x","data_version":1}'
+        ),
+    }
+    | {
+        f"{name} {value}": field(name, value)
+        for name, values in {
+            "clusterId": ("null", "5"),
+            "leaderId": ("true", "9999999999"),
+            "leaderEpoch": ('"1"', "1.0", "null", "9999999999", "-3"),
+            "votedId": ("9999999999",),
+            "appliedOffset": ('"0"', "0.5", "9999999999"),
+            "currentVoters": ("null", "{}", "[]", "[1]", "[{}]", '[{"voterId":"1"}]'),
+            "data_version": ('"0"', "null", "0.5"),
+        }.items()
+        for value in values
+    }
+)
 SNAPSHOT: dict[str, Break] = BYTES | {
     "a flipped bit": content(lambda text: text[:150] + bytes([text[150] ^ 1]) + text[151:]),
     "zeros after the end": content(lambda text: text + bytes(100)),
@@ -105,6 +162,7 @@ FOREIGN = (
     "lost+found", ".snapshot", "backup", "cities-0.bak", "cities-old", "remote-log-index-cache", "-0", "cities-",
     "cities-3", "cities-007", "unknown-0", "cities-0.0123456789abcdef0123456789abcdef-delete", "cities-0-delete",
     "cities-0.1-stray", "cities--1", "a b-0", "__cluster_metadata-1", "__cluster_metadata-0.bak", "cities-99999999999",
+    "cities-+1", "cities-+7",
 )  # fmt: skip
 UNIQUE = "0123456789abcdef0123456789abcdef"
 EPOCHS = LINES
@@ -113,6 +171,12 @@ IDS: dict[str, Break] = BYTES | {
     "version 7": content(lambda text: text.replace(b"version: 0", b"version: 7")),
     "a zero id": content(lambda text: text[: text.index(b"id: ") + 4] + b"AAAAAAAAAAAAAAAAAAAAAA"),
     "another id": content(lambda text: text[: text.index(b"id: ") + 4] + b"BAAAAAAAAAAAAAAAAAAAAQ"),
+    "no space before the version": content(lambda text: text.replace(b"version: ", b"version:")),
+    "no space before the id": content(lambda text: text.replace(b"id: ", b"id:")),
+    "a space after the version": content(lambda text: text.replace(b"\n", b" \n")),
+    "a space after the id": content(lambda text: text.rstrip() + b" "),
+    "tabs": content(lambda text: text.replace(b" ", b"\t")),
+    "line ends of one CR": content(lambda text: text.replace(b"\n", b"\r")),
 }
 
 
@@ -219,6 +283,22 @@ def of_partitions() -> Iterator[tuple[str, Break]]:
         "a binary log file": lambda path: BYTES["binary"](path / "cities-0/00000000000000000197.log"),
         "a binary last log file": lambda path: BYTES["binary"](path / last),
         "an empty last log file": lambda path: BYTES["empty"](path / last),
+    } | {
+        f"a directory {name}": lambda path, name=name: in_place(path / "cities-0" / name)
+        for name in (
+            "leader-epoch-checkpoint.tmp",
+            "partition.metadata.tmp",
+            "00000000000000000000.index",
+            "00000000000000000000.timeindex",
+            "00000000000000000000.txnindex",
+            "00000000000000000197.snapshot",
+            "00000000000000000236.index",
+            "00000000000000000236.timeindex",
+            "00000000000000000236.txnindex",
+            "00000000000000000268.snapshot",
+            "00000000000000000999.txnindex",
+            "00000000000000000999.snapshot",
+        )
     }
     for name, change in breaks.items():
         yield f"cities-0: {name}", change
@@ -226,7 +306,37 @@ def of_partitions() -> Iterator[tuple[str, Break]]:
     yield "after a crash", unclean(lambda path: path)
 
 
+RECORDS = {
+    "of no effect": batch(98, [Rec(b"\x01\x14\x00\x00")], leader_epoch=1),
+    "of a later version": batch(98, [Rec(b"\x01\x63\x00")], leader_epoch=1),
+    "of frame version 9": batch(98, [Rec(b"\x09\x14\x00")], leader_epoch=1),
+    "without bytes": batch(98, [Rec(b"")], leader_epoch=1),
+    "of other bytes": batch(98, [Rec(b"\xff" * 9)], leader_epoch=1),
+    "with bytes after it": batch(98, [Rec(b"\x01\x14\x00\x00\x00")], leader_epoch=1),
+    "of an unknown topic": batch(98, [Rec(b"\x01\x05\x00" + bytes(4) + bytes(range(16)) + b"\x00")], leader_epoch=1),
+    "that ends no transaction": batch(98, [Rec(b"\x01\x18\x00\x00")], leader_epoch=1),
+    "of control type 9": batch(98, [Rec(b"\x00\x00", key=b"\x00\x00\x00\x09")], leader_epoch=1, attributes=CONTROL),
+    "of a commit": marker(98, 7, commit=True, leader_epoch=1),
+}
+
+
 def of_metadata() -> Iterator[tuple[str, Break]]:
+    log = f"{METADATA}/00000000000000000000.log"
+    for how, record in RECORDS.items():
+        change = content(lambda text, record=record: text + record)
+        yield f"{METADATA}: a record {how}", lambda path, change=change: change(path / log)
+    later = content(lambda text: text + RECORDS["of a later version"] + batch(99, [Rec(b"x")], leader_epoch=1))
+    yield f"{METADATA}: a record of a later version, and one of other bytes", lambda path: later(path / log)
+    damaged = bytearray(RECORDS["of no effect"])
+    damaged[-1] ^= 1
+    cut = content(lambda text: text + bytes(damaged) + batch(99, [Rec(b"x")], leader_epoch=1))
+    yield f"{METADATA}: damage before a record of other bytes", lambda path: cut(path / log)
+    for name in ("quorum-state.tmp", "leader-epoch-checkpoint.tmp"):
+        yield f"{METADATA}: a directory {name}", lambda path, name=name: in_place(path / METADATA / name)
+    yield (
+        f"{METADATA}: a directory quorum-state.tmp with a file",
+        lambda path: with_file(path / METADATA / "quorum-state.tmp"),
+    )
     yield from of_file(f"{METADATA}/quorum-state", QUORUM)
     yield from of_file(NEWEST_SNAPSHOT, SNAPSHOT)
     yield from of_file(OLDER_SNAPSHOT, BYTES)
@@ -267,7 +377,7 @@ def cases() -> dict[str, Break]:
         *(of_file(name, LINES) for name in CHECKPOINTS),
         of_file("meta.properties", PROPERTIES),
         of_file("bootstrap.checkpoint", SNAPSHOT),
-        of_file(".kafka_cleanshutdown", BYTES),
+        of_file(".kafka_cleanshutdown", BYTES | {"a directory with a file": with_file}),
         of_metadata(),
         of_file("cities-0/leader-epoch-checkpoint", EPOCHS),
         of_file("cities-0/partition.metadata", IDS),

@@ -16,7 +16,9 @@ mod topic_logs;
 mod transactions;
 
 pub use cluster::known_settings;
-pub(crate) use cluster::{Assignments, ReplicaPlace, SnapshotFault, SnapshotFaultKind, snapshot_fault};
+pub(crate) use cluster::{
+    Assignments, RecordFault, ReplicaPlace, SnapshotFault, SnapshotFaultKind, record_fault, snapshot_fault,
+};
 pub use cluster::{
     ClusterMetadata, SettingSource, TopicSettings, is_topic_compacted, metadata, metadata_records,
     topic_settings,

@@ -90,11 +90,12 @@ impl Assignments {
         Some(replicas.iter().map(|replica| replica.broker).collect())
     }
 
-    /// The id of the data directory in which a broker has its replica of a partition; `None` if it has none.
+    /// The id of the data directory in which a broker has its replica of a partition; `None` if it has none,
+    /// or if it is not known in which one.
     pub(crate) fn directory(&self, topic_id: &str, partition: i32, broker: i32) -> Option<&str> {
         let replicas = self.partitions.get(&(topic_id.to_owned(), partition.into()))?;
         let replica = replicas.iter().find(|replica| replica.broker == i64::from(broker))?;
-        Some(&replica.directory)
+        Some(replica.directory.as_str()).filter(|directory| !NO_DIRECTORY.contains(directory))
     }
 
     /// The partitions that a broker has in a data directory, or may have there: those of versions without

@@ -3,6 +3,7 @@
 mod assignments;
 mod columns;
 mod known_configs;
+mod log_fault;
 mod names;
 mod records;
 mod settings;
@@ -26,6 +27,7 @@ use crate::log::{DamagedRange, OnDamage};
 pub(crate) use assignments::{Assignments, ReplicaPlace};
 #[cfg(feature = "binding")]
 pub(super) use columns::COLUMNS;
+pub(crate) use log_fault::{RecordFault, record_fault};
 pub use records::metadata_records;
 pub use settings::known_settings;
 pub use settings::{SettingSource, TopicSettings, is_topic_compacted, topic_settings};

@@ -148,11 +148,9 @@ pub(crate) fn snapshot_fault(directory: &Directory, name: &str) -> Result<Option
         if let Err(malformed) = read {
             return fault(position, malformed);
         }
-        let (errors, unknown) = (std::mem::take(&mut state.errors), std::mem::take(&mut state.unknown_types));
-        let is_damaged = errors.count() > unknown;
-        if let Some(wrong) = errors.into_iter().next() {
-            let malformed = Malformed::new("records of the metadata", wrong.text);
-            if is_damaged {
+        if let Some((wrong, is_later_version)) = state.take_fault() {
+            let malformed = Malformed::new("records of the metadata", wrong);
+            if !is_later_version {
                 return fault(position, malformed);
             }
             later = later.or_else(|| new(position, malformed, SnapshotFaultKind::LaterVersion));

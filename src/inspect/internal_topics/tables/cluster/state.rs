@@ -115,12 +115,35 @@ impl State {
         }
     }
 
+    /// Removes the errors so far. Returns the first one, and whether all are records of a type that is not
+    /// known.
+    pub(super) fn take_fault(&mut self) -> Option<(String, bool)> {
+        let (errors, unknown) = (std::mem::take(&mut self.errors), std::mem::take(&mut self.unknown_types));
+        let is_later_version = errors.count() == unknown;
+        errors.into_iter().next().map(|wrong| (wrong.text, is_later_version))
+    }
+
     /// The version of the quorum's protocol is a feature, but not a record of the metadata.
+    ///
+    /// *Source*: `RecordsIterator.decodeControlRecord`.
     fn take_control(&mut self, record: &RecordRef<'_>) {
-        if ControlType::parse(record.key) == Ok(ControlType::Other(5))
-            && let Some(Ok((_, message))) = raft_message(record.key, record.value)
-        {
-            self.features.insert("kraft.version".to_owned(), message.number("kRaftVersion"));
+        match raft_message(record.key, record.value) {
+            Some(Ok(("KRAFT_VERSION", message))) => {
+                self.features.insert("kraft.version".to_owned(), message.number("kRaftVersion"));
+            }
+            Some(Ok(_)) => {}
+            Some(Err(wrong)) => self.errors.add(record.offset, wrong.to_string()),
+            None => {
+                let wrong = match ControlType::parse(record.key) {
+                    Ok(ControlType::Other(id)) => {
+                        self.unknown_types += 1;
+                        format!("Unknown control record type {id}")
+                    }
+                    Ok(_) => "the marker of a producer's transaction".to_owned(),
+                    Err(wrong) => format!("expected {}, found {}", wrong.expected, wrong.found),
+                };
+                self.errors.add(record.offset, wrong);
+            }
         }
     }
 
