@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::types::{BinaryType, Int32Type, Int64Type};
-use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
-};
+use arrow_array::{ArrayRef, BinaryArray, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, TimeUnit};
 
@@ -15,18 +13,17 @@ use super::columns::timestamps;
 use super::headers::HeadersBuilder;
 use super::numbers::Numbers;
 use super::{HeaderKeys, headers_type, timestamp_type};
-use crate::error::{Error, Malformed, Result};
-use crate::record::{
-    BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, MIN_LENGTH, PREFIX, Payload, RecordSpan, Records,
-};
+use crate::error::{Error, Malformed, Reason, Result};
+use crate::record::{BatchHeader, LOG_OVERHEAD, MIN_LENGTH, PREFIX, Payload, RecordSpan, Records};
 use crate::types::Interrupt;
 
-/// The maximum number of records of a cell. A few bytes can decompress to many records, each of which takes
-/// memory.
-const MAX_RECORDS: usize = 1 << 21;
+/// A cell has at most a record for so many bytes of its limit: a few bytes can decompress to many records,
+/// each of which takes memory.
+const LIMIT_PER_RECORD: usize = 64;
 
-/// The maximum size of the headers of a cell in the column, bytes. An empty header has two bytes in a record.
-const MAX_HEADER_BYTES: usize = 512 << 20;
+/// The size of the headers of a cell in the column has at most this multiple of its limit: an empty header
+/// has two bytes in a record.
+const HEADERS_PER_LIMIT: usize = 4;
 
 /// The approximate size of a record in the columns without key, value and headers, bytes.
 const ROW_BYTES: usize = 48;
@@ -50,17 +47,24 @@ struct Part<'a> {
 /// Decodes the first cells, until their records take `max_bytes` of memory, but at least one cell.
 ///
 /// The result has a row for each of these cells: `records`, null for a null cell and for one that cannot be
-/// decoded; and why it cannot: `reason`, `position` (of the batch in the cell, bytes) and `is_unsupported`.
-/// Records of control batches are left out, and a part of a batch at the end of a cell.
+/// decoded; and why it cannot: `reason`, `position` (of the batch in the cell, bytes) and `kind` (`damaged`,
+/// `unsupported` or `too_large`). Records of control batches are left out, and a part of a batch at the end
+/// of a cell. `max_batch_bytes`: the largest batch, as stored and decompressed, and the largest sum of the
+/// decompressed batches of a cell, which also limits the number of its records.
 ///
 /// # Errors
 /// That of `interrupt`.
-pub fn decode_cells(cells: &BinaryArray, max_bytes: usize, interrupt: Interrupt) -> Result<RecordBatch> {
+pub fn decode_cells(
+    cells: &BinaryArray,
+    max_bytes: usize,
+    max_batch_bytes: usize,
+    interrupt: Interrupt,
+) -> Result<RecordBatch> {
     let mut columns = Columns::new();
     let mut refusals = Vec::new();
     for cell in cells {
         interrupt.check()?;
-        match cell.map(parts_of).transpose() {
+        match cell.map(|cell| parts_of(cell, max_batch_bytes)).transpose() {
             Ok(parts) => {
                 columns.append(parts.as_deref());
                 refusals.push(None);
@@ -79,20 +83,17 @@ pub fn decode_cells(cells: &BinaryArray, max_bytes: usize, interrupt: Interrupt)
 }
 
 /// Decodes all batches of a cell before any record is returned: one may be damaged.
-fn parts_of(cell: &[u8]) -> Result<Vec<Part<'_>>, Refused> {
+fn parts_of(cell: &[u8], max_batch_bytes: usize) -> Result<Vec<Part<'_>>, Refused> {
     let mut parts: Vec<Part<'_>> = Vec::new();
     let mut position = 0;
     while let Some(rest) = cell.get(position..).filter(|rest| !is_part(rest)) {
         let refused = |reason| Refused { position, reason };
-        let (part, size) = Part::first(rest).map_err(refused)?;
+        let (part, size) = Part::first(rest, max_batch_bytes).map_err(refused)?;
         parts.extend(part);
-        let sum = |of: fn(&Part<'_>) -> usize| parts.iter().map(of).sum::<usize>();
-        if sum(|part| part.spans.len()) > MAX_RECORDS
-            || sum(|part| part.bytes.len()) > MAX_BATCH_BYTES
-            || sum(|part| part.header_bytes) > MAX_HEADER_BYTES
-        {
-            return Err(refused(too_large()));
-        }
+        let sum = |of: fn(&Part<'_>) -> usize| parts.iter().map(of).sum();
+        let sums =
+            [sum(|part| part.bytes.len()), sum(|part| part.spans.len()), sum(|part| part.header_bytes)];
+        ensure_within(max_batch_bytes, sums).map_err(refused)?;
         position += size;
     }
     Ok(parts)
@@ -109,30 +110,42 @@ fn is_part(bytes: &[u8]) -> bool {
     length >= MIN_LENGTH && *magic <= 2 && bytes.len() < length.saturating_add(LOG_OVERHEAD)
 }
 
-#[cold]
-fn too_large() -> Malformed {
+/// Checks the sums of a cell: bytes, records and bytes of headers.
+fn ensure_within(
+    max_batch_bytes: usize,
+    [bytes, records, header_bytes]: [usize; 3],
+) -> Result<(), Malformed> {
+    let max_records = max_batch_bytes / LIMIT_PER_RECORD;
+    let max_header_bytes = max_batch_bytes.saturating_mul(HEADERS_PER_LIMIT);
+    if bytes <= max_batch_bytes && records <= max_records && header_bytes <= max_header_bytes {
+        return Ok(());
+    }
     let expected = format!(
-        "at most {MAX_RECORDS} records and {MAX_BATCH_BYTES} bytes of them in a cell, and {MAX_HEADER_BYTES} bytes of headers"
+        "at most {max_batch_bytes} bytes, {max_records} records and {max_header_bytes} bytes of headers in a cell"
     );
-    Malformed::unsupported(expected, "more")
+    let found = format!("at least {bytes} bytes, {records} records and {header_bytes} bytes of headers");
+    Err(Malformed { expected, found, reason: Reason::TooLarge })
 }
 
 impl<'a> Part<'a> {
     /// Decodes the batch at the start of `bytes`; returns it, or `None` for a control batch, and its size in
     /// bytes.
-    fn first(bytes: &'a [u8]) -> Result<(Option<Self>, usize), Malformed> {
+    fn first(bytes: &'a [u8], max_batch_bytes: usize) -> Result<(Option<Self>, usize), Malformed> {
         let available = bytes.len();
         let mut header = BatchHeader::parse(bytes, u64::try_from(available).unwrap_or(u64::MAX))?;
         let torn = || Malformed::new("a whole batch", format!("{available} bytes"));
         let size = usize::try_from(header.size).map_err(|_| torn())?;
         let batch = bytes.get(..size).ok_or_else(torn)?;
         header.ensure_valid(batch)?;
+        if size > max_batch_bytes {
+            return Err(Malformed::too_large(max_batch_bytes, format!("{size} bytes")));
+        }
         let mut buffer = Vec::new();
-        header.resolve_base_offset(batch, &mut buffer)?;
+        header.resolve_base_offset_up_to(max_batch_bytes, batch, &mut buffer)?;
         if header.is_control() {
             return Ok((None, size));
         }
-        let (mut records, payload) = Records::open(header, batch, &mut buffer)?;
+        let (mut records, payload) = Records::open_up_to(max_batch_bytes, header, batch, &mut buffer)?;
         let bytes = match payload {
             Payload::Batch(_) => Cow::Borrowed(payload.of(batch, &[])),
             Payload::Buffer => Cow::Owned(buffer),
@@ -143,6 +156,7 @@ impl<'a> Part<'a> {
         loop {
             let has_more = records.next_spans(&part.bytes, ROWS_AT_ONCE, &mut next, |_| ())?;
             part.extend(&next)?;
+            ensure_within(max_batch_bytes, [part.bytes.len(), part.spans.len(), part.header_bytes])?;
             if !has_more {
                 return Ok((Some(part), size));
             }
@@ -160,9 +174,6 @@ impl<'a> Part<'a> {
             }
         }
         self.spans.extend_from_slice(spans);
-        if self.spans.len() > MAX_RECORDS || self.header_bytes > MAX_HEADER_BYTES {
-            return Err(too_large());
-        }
         Ok(())
     }
 
@@ -263,13 +274,17 @@ fn with_refusals(records: ListArray, refusals: &[Option<Refused>]) -> Result<Rec
     let position = |refused: &Refused| i64::try_from(refused.position).unwrap_or(i64::MAX);
     let reasons: StringArray = each().map(|refused| refused.map(reason)).collect();
     let positions: Int64Array = each().map(|refused| refused.map(position)).collect();
-    let unsupported: BooleanArray =
-        each().map(|refused| refused.map(|refused| !refused.reason.is_damage())).collect();
+    let kind = |refused: &Refused| match refused.reason.reason {
+        Reason::Damaged => "damaged",
+        Reason::Unsupported => "unsupported",
+        Reason::TooLarge => "too_large",
+    };
+    let kinds: StringArray = each().map(|refused| refused.map(kind)).collect();
     let columns: [(&str, ArrayRef); 4] = [
         ("records", Arc::new(records)),
         ("reason", Arc::new(reasons)),
         ("position", Arc::new(positions)),
-        ("is_unsupported", Arc::new(unsupported)),
+        ("kind", Arc::new(kinds)),
     ];
     let fields: Vec<_> =
         columns.iter().map(|(name, array)| Field::new(*name, array.data_type().clone(), true)).collect();

@@ -37,10 +37,13 @@ pub(super) fn decode_batches<'py>(
     py: Python<'py>,
     batches: &Bound<'py, PyAny>,
     max_bytes: &Bound<'py, PyAny>,
+    max_batch_bytes: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let max_bytes = arguments::whole::<usize>("max_bytes", "a number of bytes, 0 or more", max_bytes)?;
+    let max_batch_bytes = arguments::positive("max_batch_bytes", max_batch_bytes)?;
     let mut stream = arrow_import::stream(batches)?;
-    let decoded = enter(py, || decode_cells(&binary_column(&mut stream)?, max_bytes, SIGNALS))?;
+    let decoded =
+        enter(py, || decode_cells(&binary_column(&mut stream)?, max_bytes, max_batch_bytes, SIGNALS))?;
     arrow_export::record_batch(py, decoded)
 }
 

@@ -110,9 +110,13 @@ impl PyLogWriter {
 
     #[doc = stub_doc!(LogWriter._open_transactions)]
     #[staticmethod]
-    fn _open_transactions(path: &Bound<'_, PyAny>) -> PyResult<Vec<OpenTransaction>> {
+    fn _open_transactions(
+        path: &Bound<'_, PyAny>,
+        max_batch_bytes: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<OpenTransaction>> {
         let (py, path) = (path.py(), arguments::path(path)?);
-        let options = WriterOptions { interrupt: SIGNALS, ..WriterOptions::default() };
+        let max_batch_bytes = arguments::positive("max_batch_bytes", max_batch_bytes)?;
+        let options = WriterOptions { max_batch_bytes, interrupt: SIGNALS, ..WriterOptions::default() };
         let (_, open) = enter_change(py, || LogWriter::plan_opening(path, &options))?;
         Ok(open.iter().map(open_transaction).collect())
     }

@@ -29,12 +29,13 @@ def _partitions_of_keys(keys: ArrowStream, partitions: int) -> list[int | None]:
     *Source*: Kafka `BuiltInPartitioner.partitionForKey`.
     """
 
-def _decode_batches(batches: ArrowStream, max_bytes: int) -> pa.RecordBatch:
+def _decode_batches(batches: ArrowStream, max_bytes: int, max_batch_bytes: int) -> pa.RecordBatch:
     """Decode the first cells of a binary column until their records take *max_bytes*, at least one cell.
 
-    Return a row for each of these cells: `records`, null if the cell is null or cannot be
-    decoded, and why it cannot: `reason`, `position` (of the batch in the cell, bytes) and `is_unsupported`. A cell has
-    any number of batches. Records of control batches are left out, and a part of a batch at the end of a cell.
+    Return a row for each of these cells: `records`, null if the cell is null or cannot be decoded, and why it cannot:
+    `reason`, `position` (of the batch in the cell, bytes) and `kind` (`damaged`, `unsupported` or `too_large`). A cell
+    has any number of batches. Records of control batches are left out, and a part of a batch at the end of a cell.
+    *max_batch_bytes* is the `max_log_batch_bytes` of `decode_batches`.
     """
 
 @final

@@ -444,10 +444,11 @@ class LogWriter:
         it raises a `LogChangedError`: call its `refresh()`, or `reader()` again.
         """
     @staticmethod
-    def _open_transactions(path: FilePath) -> list[tuple[int, int, int, int | None]]:
+    def _open_transactions(path: FilePath, max_batch_bytes: int) -> list[tuple[int, int, int, int | None]]:
         """Return the open transactions that the next opening would find: producer id, epoch, first and last offset.
 
         Also those whose records were all deleted from the log start, which `open_transactions` does not find.
+        `max_batch_bytes` as in `LogWriter`.
         """
     def _has_interrupted_call(self) -> bool:
         """Return whether a handler of a signal calls this inside a call of this writer for which others may wait."""

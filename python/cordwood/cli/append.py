@@ -24,9 +24,11 @@ from cordwood import (
 )
 from cordwood.cli.exit_codes import UsageError, say, sentence
 from cordwood.cli.formats import DAMAGE_COLUMN, OTHER_COLUMNS, RECORD_COLUMNS
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.moment import with_unit
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.recover import say_changes
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
 from cordwood.cli.terminal import print_json, print_text
@@ -76,6 +78,7 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
     leader_epoch: Annotated[
         int | None, typer.Option(min=0, help="The leader epoch of the batches. By default the latest epoch of the log.")
     ] = None,
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a sentence.")] = False,
 ) -> None:
     """Append standard input to a log, one record per line, and print the offsets.
@@ -97,7 +100,7 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
     config = settings_of(path, properties, assignments).config
     if path.exists():
         # refuse a log that cannot be opened before waiting for the first line
-        LogWriter.plan_recovery(path, config=config)
+        LogWriter.plan_recovery(path, config=config, max_batch_bytes=max_batch_bytes)
     chunks = _chunks()
     first = next(chunks, None)
     if first is None and path.exists():
@@ -109,7 +112,14 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
     if input_format is None and key_separator is None:
         input_format = _detected(lines)
     to_record = _record_parser(input_format or "lines", None if key_separator is None else key_separator.encode())
-    with LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch) as writer:
+    with LogWriter(
+        path,
+        config=config,
+        flush=flush,
+        topic_id=topic_id,
+        leader_epoch=leader_epoch,
+        max_batch_bytes=max_batch_bytes,
+    ) as writer:
         opened_path, start = writer.path, writer.log_end_offset
         say_changes(writer.recovery)
         try:

@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from cordwood import Log, LogConfig, LogWriter, RetentionPlan, Segment, plan_retention
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.moment import parse_time, with_unit
 from cordwood.cli.path import parse_path
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.recover import say_changes
 from cordwood.cli.settings import METADATA, PROPERTIES, SETTINGS, YES, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
@@ -27,6 +29,7 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     properties: Annotated[Path | None, PROPERTIES] = None,
     metadata: Annotated[Path | None, METADATA] = None,
     now: Annotated[str | None, typer.Option(help=f"The time against which ages are measured: {FORMS}.")] = None,
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     yes: Annotated[bool, YES] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
@@ -47,14 +50,14 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     found = settings_of(path, properties, assignments, metadata)
     config, source = found.config, found.source_of(["cleanup.policy", "retention.ms", "retention.bytes"])
     at = None if now is None else with_unit(parse_time("--now", now))
-    log = opened(context, path)
+    log = opened(context, path, max_batch_bytes)
     plan = plan_retention(log, config, at)
     shown = _segments(log, plan)
     if not yes:
         # the error with which a log is not opened for writing
-        LogWriter.plan_recovery(path, config=config)
+        LogWriter.plan_recovery(path, config=config, max_batch_bytes=max_batch_bytes)
     else:
-        with LogWriter(path, config=config) as writer:
+        with LogWriter(path, config=config, max_batch_bytes=max_batch_bytes) as writer:
             say_changes(writer.recovery)
             plan = writer.apply_retention(at)
     if json:

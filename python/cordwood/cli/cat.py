@@ -139,7 +139,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     if raw:
         _check_raw(columns, output_format, json=json, on_damage=on_damage)
     zone = zone_of(tz)
-    selection = selected(paths, topics, partitions)
+    selection = selected(paths, topics, partitions, max_batch_bytes)
     for _, error in selection.failed:
         # before rows are written
         raise error
@@ -178,7 +178,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
                     text,
                     out,
                     request,
-                    lambda: selected(paths, topics, partitions).paths,
+                    lambda: selected(paths, topics, partitions, max_batch_bytes).paths,
                     is_alone=selection.is_single,
                     max_batch_bytes=max_batch_bytes,
                 )

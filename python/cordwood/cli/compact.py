@@ -100,7 +100,7 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
         else:
             passes = [plan_compaction(log, config, at, memory, threads)]
             # the error with which a log is not opened for writing
-            LogWriter.plan_recovery(path, config=config)
+            LogWriter.plan_recovery(path, config=config, max_batch_bytes=max_batch_bytes)
     source = found.source_of(_NAMES)
     if "cleanup.policy" not in found.sources:
         source += "; cleanup.policy=compact by this command, although nobody stated that the topic is compacted"

@@ -110,7 +110,7 @@ def count(  # noqa: PLR0913, PLR0917  (a command's options)
     if sum(name in _PERIODS for name in set(groups)) > 1:
         raise UsageError("--by: expected one of minute, hour and day at most")
     zone = zone_of(tz)
-    selection = selected(paths, topics, partitions)
+    selection = selected(paths, topics, partitions, max_batch_bytes)
     logs: list[Log | Path] = [*selection.paths]
     if selection.is_single:
         logs = [opened(context, selection.paths[0], max_batch_bytes)]

@@ -66,6 +66,8 @@ SKIPPING_DAMAGE = frozenset({"cat", "copy", "count", "groups", "metadata", "tran
 
 WITH_MAX_BATCH_BYTES = frozenset(
     {
+        "append",
+        "apply-retention",
         "cat",
         "compact",
         "copy",
@@ -74,12 +76,16 @@ WITH_MAX_BATCH_BYTES = frozenset(
         "dump",
         "find",
         "groups",
+        "ls",
         "metadata",
+        "positions",
+        "producers",
         "recover",
         "reindex",
         "repair",
         "report",
         "transactions",
+        "truncate",
         "verify",
     }
 )

@@ -57,7 +57,7 @@ def find(  # noqa: PLR0913, PLR0917  (a command's options)
     if (offset is None) == (time is None):
         raise UsageError("find: expected either --offset or --time")
     timestamp = None if time is None else parse_time("--time", time)
-    selection = selected(paths, topics, partitions)
+    selection = selected(paths, topics, partitions, max_batch_bytes)
     if selection.is_single:
         log = opened(context, selection.paths[0], max_batch_bytes)
         _show(_found(log, offset, timestamp, selection.files), json)

@@ -11,10 +11,12 @@ import cordwood
 from cordwood import CordwoodError, Log, LogDir, LogNotFoundError, Segment, classify
 from cordwood._core import _partition_parts
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.missing_segments import missing_in_words, missing_segments
 from cordwood.cli.others import Other, others_in, others_in_words
 from cordwood.cli.path import parse_path
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.segment_files import segment_files
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.disk_usage import disk_usage
@@ -78,6 +80,7 @@ def ls(  # noqa: PLR0913, PLR0917  (a command's options)
         bool,
         typer.Option("--all", help="Also partitions that are being deleted or moved: -delete, -future, -stray."),
     ] = False,
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
     """List the partitions or topics of data directories, or the segments of a partition.
@@ -96,7 +99,7 @@ def ls(  # noqa: PLR0913, PLR0917  (a command's options)
     """  # noqa: D301
     order = _Order(sort, is_reversed=is_reversed)
     with silent_log():
-        directories, logs = _opened_paths(paths, is_all=is_all)
+        directories, logs = _opened_paths(paths, max_batch_bytes, is_all=is_all)
         if logs and (by == "topic" or is_all):
             raise UsageError(
                 f"{logs[0].log.path} is a partition directory: --by topic and --all are for data directories"
@@ -140,19 +143,19 @@ class _Order:
         return rows[::-1] if self._is_reversed else rows
 
 
-def _opened_paths(paths: list[Path], *, is_all: bool) -> tuple[list[LogDir], list[_Listed]]:
+def _opened_paths(paths: list[Path], max_batch_bytes: int, *, is_all: bool) -> tuple[list[LogDir], list[_Listed]]:
     """Open the data directories and the partitions, each once."""
-    files = segment_files(paths)
+    files = segment_files(paths, max_batch_bytes)
     if files is not None:
-        return [], [_Listed(Log(files.partition), files.base_offsets)]
+        return [], [_Listed(Log(files.partition, max_batch_bytes=max_batch_bytes), files.base_offsets)]
     directories, logs = [], []
     for path in {path.resolve(): path for path in paths}.values():
         try:
-            logs.append(_Listed(Log(path), None))
+            logs.append(_Listed(Log(path, max_batch_bytes=max_batch_bytes), None))
         except LogNotFoundError as error:
             if not _is_without_segment(error):
                 raise
-            directory = _data_directory(path, is_all=is_all)
+            directory = _data_directory(path, max_batch_bytes, is_all=is_all)
             if directory is None:
                 advice = "give a partition directory or a data directory"
                 raise NothingFoundError(f"{error.file} contains no segment and no partition: {advice}") from None
@@ -164,12 +167,13 @@ def _is_without_segment(error: Exception) -> bool:
     return isinstance(error, LogNotFoundError) and error.code == "no_segment"
 
 
-def _data_directory(path: Path, *, is_all: bool) -> LogDir | None:
+def _data_directory(path: Path, max_batch_bytes: int, *, is_all: bool) -> LogDir | None:
     """Open a data directory; `None` if it has no partitions, or is a partition directory itself."""
     if classify(path).kind == "partition":
         # without a segment
         return None
-    return LogDir(path, include=["delete", "future", "stray"] if is_all else None) or None
+    directory = LogDir(path, include=["delete", "future", "stray"] if is_all else None, max_batch_bytes=max_batch_bytes)
+    return directory or None
 
 
 def _partitions(

@@ -8,7 +8,9 @@ import typer
 
 from cordwood import CordwoodError, CorruptLogError, Log, LogDir, LogNotFoundError, Position, classify
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, error_in_words, say
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.path import parse_path
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.terminal import Column, print_json, print_table
 from cordwood.quantities import several
 from cordwood.times import in_words
@@ -27,6 +29,7 @@ _COLUMNS: list[Column] = [
 
 def positions(
     path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory or a data directory.")],
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
     """List the positions of programs that read a log, with the lag.
@@ -43,7 +46,8 @@ def positions(
     The exit code is 1 if nothing is found, or if a position or a log cannot be read.
     """  # noqa: D301
     is_directory = classify(path).kind == "data_directory"
-    rows = list(_of_directory(path) if is_directory else _of_log(Log(path)))
+    opened = _of_directory if is_directory else _of_partition
+    rows = list(opened(path, max_batch_bytes))
     if not rows:
         raise NothingFoundError(f"{path}: no position is committed here")
     if json:
@@ -60,8 +64,8 @@ def positions(
         raise typer.Exit(FAILED)
 
 
-def _of_directory(path: Path) -> Iterator[dict[str, Any]]:
-    directory = LogDir(path)
+def _of_directory(path: Path, max_batch_bytes: int) -> Iterator[dict[str, Any]]:
+    directory = LogDir(path, max_batch_bytes=max_batch_bytes)
     for name in directory:
         try:
             yield from ({"partition": name} | row for row in _of_log(directory[name]))
@@ -69,6 +73,10 @@ def _of_directory(path: Path) -> Iterator[dict[str, Any]]:
             # a partition that Kafka has just created has no segment yet
             if not (isinstance(error, LogNotFoundError) and error.code == "no_segment"):
                 yield {"partition": name, "name": None, "error": error_in_words(error, "positions")}
+
+
+def _of_partition(path: Path, max_batch_bytes: int) -> Iterator[dict[str, Any]]:
+    return _of_log(Log(path, max_batch_bytes=max_batch_bytes))
 
 
 def _of_log(log: Log) -> Iterator[dict[str, Any]]:

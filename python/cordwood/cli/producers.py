@@ -7,6 +7,8 @@ import typer
 
 from cordwood import CordwoodError, Log, ProducerState
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.selection import PartitionNumbers, Paths, Selection, Topics, selected
 from cordwood.cli.tables import time_in_words
 from cordwood.cli.terminal import Column, print_json, print_table
@@ -40,6 +42,7 @@ def producers(
     paths: Paths,
     topics: Topics = None,
     partitions: PartitionNumbers = None,
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
     """List the producer ids that logs know, with their last batches and open transactions.
@@ -54,14 +57,14 @@ def producers(
     next check after that. It is empty for a producer with an open transaction. The exit code is 1 if there is none, or
     if a partition cannot be read.
     """  # noqa: D301
-    selection = selected(paths, topics, partitions)
+    selection = selected(paths, topics, partitions, max_batch_bytes)
     if selection.files is not None:
         raise UsageError("the producers are those of whole partitions: give the partition directory, not .log files")
     if not selection.is_single:
-        _of_each(selection, json=json)
+        _of_each(selection, max_batch_bytes, json=json)
         return
     [path] = selection.paths
-    states = Log(path).producers
+    states = Log(path, max_batch_bytes=max_batch_bytes).producers
     if not states:
         raise NothingFoundError(f"{path}: no batch has a producer id")
     if json:
@@ -70,12 +73,12 @@ def producers(
         print_table(f"{path}: {several(len(states), 'producer id')}", _COLUMNS, [_cells(state) for state in states])
 
 
-def _of_each(selection: Selection, *, json: bool) -> None:
+def _of_each(selection: Selection, max_batch_bytes: int, *, json: bool) -> None:
     found: list[tuple[Path, list[ProducerState]]] = []
     failed = [(path, error_in_words(error, "producers")) for path, error in selection.failed]
     for path in selection.paths:
         try:
-            found.append((path, Log(path).producers))
+            found.append((path, Log(path, max_batch_bytes=max_batch_bytes).producers))
         except (CordwoodError, OSError) as error:
             failed.append((path, error_in_words(error, "producers")))
     rows = [[path.absolute().name, *_cells(state)] for path, states in found for state in states]

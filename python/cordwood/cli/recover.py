@@ -55,7 +55,7 @@ def recover(  # noqa: PLR0913, PLR0917  (its options)
     plan = LogWriter.plan_recovery(path, config=config, max_batch_bytes=max_batch_bytes)
     if plan.is_clean:
         # raises for a directory without a segment: opening it for writing would create a log
-        Log(path)
+        Log(path, max_batch_bytes=max_batch_bytes)
     # an opening makes them again, which is not in the plan
     wrong_files = _wrong_writer_files(path)
     if yes and (not plan.is_clean or wrong_files):

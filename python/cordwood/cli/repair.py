@@ -67,7 +67,7 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
     if json:
         print_json(_document(plan))
     else:
-        _say(plan)
+        _say(plan, max_batch_bytes)
     if not (plan.is_clean or plan.is_applied):
         raise typer.Exit(FAILED)
 
@@ -112,7 +112,7 @@ def _document(plan: RepairPlan) -> dict[str, object]:
     }
 
 
-def _say(plan: RepairPlan) -> None:
+def _say(plan: RepairPlan, max_batch_bytes: int) -> None:
     for file in plan.kept_files:
         print_text(
             f"{file}: stays, because its records may be nowhere else; a broker deletes it; cordwood verify names its "
@@ -123,7 +123,7 @@ def _say(plan: RepairPlan) -> None:
     if plan.is_clean:
         print_text(f"{plan.path}: nothing to repair; the log ends at offset {plan.log_end_offset}")
         with silent_log():
-            gaps = missing_segments(Log(plan.path))
+            gaps = missing_segments(Log(plan.path, max_batch_bytes=max_batch_bytes))
         for gap in gaps:
             text = missing_in_words(gap.start_offset, gap.end_offset)
             print_text(f"warning: {text}, which a repair cannot restore", style="yellow")

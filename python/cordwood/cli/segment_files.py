@@ -37,7 +37,7 @@ class SegmentFiles(NamedTuple):
         return start, end
 
 
-def segment_files(paths: Sequence[Path]) -> SegmentFiles | None:
+def segment_files(paths: Sequence[Path], max_batch_bytes: int) -> SegmentFiles | None:
     """Return the segments of paths to `.log` files; `None` if no path is one.
 
     *Errors*: `UsageError` if others are among them, or if they are not successive segments of one partition.
@@ -51,7 +51,7 @@ def segment_files(paths: Sequence[Path]) -> SegmentFiles | None:
     (partition,) = partitions
     bases = sorted({int(path.name.removesuffix(".log")) for path in files})
     with silent_log():
-        log = Log(partition)
+        log = Log(partition, max_batch_bytes=max_batch_bytes)
         segments = log.segments.between(bases[0], bases[-1] + 1)
     found = [segment.base_offset for segment in segments]
     if found != bases:

@@ -60,13 +60,15 @@ class _Partition:
     error: CordwoodError | OSError | None = None
 
 
-def selected(paths: Sequence[Path], topics: Sequence[str] | None, numbers: Sequence[int] | None) -> Selection:
+def selected(
+    paths: Sequence[Path], topics: Sequence[str] | None, numbers: Sequence[int] | None, max_batch_bytes: int
+) -> Selection:
     """Return the partitions of these paths that match the options.
 
     *Errors*: `NothingFoundError` if there is none, or none of a topic that was named; as for `LogDir` and
     `segment_files`.
     """
-    files = segment_files(paths)
+    files = segment_files(paths, max_batch_bytes)
     if files is not None:
         if topics or numbers:
             raise UsageError("--topic and --partition select partitions of data directories, not .log files")

@@ -86,7 +86,7 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
             raise UsageError("--abort is for one partition and prints no table: leave out --topic, --format and -o")
         if len(paths) > 1:
             raise UsageError("--abort is for one partition: give one partition directory")
-        _abort(paths[0], abort, yes=yes, json=json)
+        _abort(paths[0], abort, max_batch_bytes, yes=yes, json=json)
         return
     if topic and not is_open:
         raise UsageError("--topic has an effect only with --open")
@@ -99,7 +99,7 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
             )
             shown = _OPEN
             is_partition = len(paths) == 1 and named[0] is not None
-            deleted = _deleted_if_known(paths[0], table) if is_partition else []
+            deleted = _deleted_if_known(paths[0], table, max_batch_bytes) if is_partition else []
         else:
             table = cordwood.transactions(
                 paths, transactional_ids=transactional_id, on_damage=on_damage, max_batch_bytes=max_batch_bytes
@@ -118,17 +118,17 @@ def _check_topics(topics: list[str], directories: list[Path]) -> None:
         raise NothingFoundError(f"{where}: no topic {unknown!r}; there are {', '.join(known) or 'none'}")
 
 
-def _abort(path: Path, producer_id: int, *, yes: bool, json: bool) -> None:
+def _abort(path: Path, producer_id: int, max_batch_bytes: int, *, yes: bool, json: bool) -> None:
     """Append an ABORT marker, or print what it would end."""
     # not needed for a list
     from cordwood.cli.terminal import print_json, print_text  # noqa: PLC0415
 
     if cordwood.classify(path).kind == "data_directory":
         raise UsageError(f"--abort needs one partition directory, found the data directory {path}")
-    rows = cordwood.open_transactions(path).to_dicts()
+    rows = cordwood.open_transactions(path, max_batch_bytes=max_batch_bytes).to_dicts()
     row = next((row for row in rows if row["producer_id"] == producer_id), None)
     if row is None:
-        row = next((row for row in _deleted(path, rows) if row["producer_id"] == producer_id), None)
+        row = next((row for row in _deleted(path, rows, max_batch_bytes) if row["producer_id"] == producer_id), None)
     if row is None:
         others = ", ".join(str(row["producer_id"]) for row in rows if row["producer_id"] is not None)
         raise NothingFoundError(
@@ -138,12 +138,12 @@ def _abort(path: Path, producer_id: int, *, yes: bool, json: bool) -> None:
     document = {"path": str(path.absolute()), **{name: row[name] for name in names}, "marker_offset": None}
     if not yes:
         # the error with which a log is not opened for writing
-        cordwood.LogWriter.plan_recovery(path)
+        cordwood.LogWriter.plan_recovery(path, max_batch_bytes=max_batch_bytes)
     else:
         # imported here: it needs typer
         from cordwood.cli.recover import say_changes  # noqa: PLC0415
 
-        with cordwood.LogWriter(path) as writer:
+        with cordwood.LogWriter(path, max_batch_bytes=max_batch_bytes) as writer:
             say_changes(writer.recovery)
             document["marker_offset"] = writer.abort_transaction(producer_id).first_offset
     document["dry_run"] = not yes
@@ -160,21 +160,24 @@ def _abort(path: Path, producer_id: int, *, yes: bool, json: bool) -> None:
         print_text("nothing was written; add --yes to abort it", style="dim")
 
 
-def _deleted(path: Path, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _deleted(path: Path, rows: list[dict[str, Any]], max_batch_bytes: int) -> list[dict[str, Any]]:
     """Return the open transactions whose records are all below the log start offset. *rows*: those with records."""
     names = ("producer_id", "producer_epoch", "first_offset", "last_offset")
     known = {row["producer_id"] for row in rows}
-    found = [dict(zip(names, one, strict=True)) for one in cordwood.LogWriter._open_transactions(path)]  # noqa: SLF001
+    opened = cordwood.LogWriter._open_transactions(path, max_batch_bytes)  # noqa: SLF001
+    found = [dict(zip(names, one, strict=True)) for one in opened]
     return [row | {"records": 0} for row in found if row["producer_id"] not in known]
 
 
-def _deleted_if_known(path: Path, table: cordwood.Table) -> list[dict[str, Any]]:
+def _deleted_if_known(path: Path, table: cordwood.Table, max_batch_bytes: int) -> list[dict[str, Any]]:
     """Return `_deleted`; nothing of a log that another process writes, or that a writer would not open."""
     with suppress(cordwood.CordwoodError, OSError):
-        start = cordwood.Log(path).log_start_offset
+        start = cordwood.Log(path, max_batch_bytes=max_batch_bytes).log_start_offset
         # others can be missing from the table because of damage
         return [
-            row for row in _deleted(path, table.to_dicts()) if max(row["first_offset"], row["last_offset"] or 0) < start
+            row
+            for row in _deleted(path, table.to_dicts(), max_batch_bytes)
+            if max(row["first_offset"], row["last_offset"] or 0) < start
         ]
     return []
 

@@ -7,8 +7,10 @@ import typer
 
 from cordwood import Log, LogWriter, OffsetOutOfRangeError
 from cordwood.cli.exit_codes import UsageError
+from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.path import parse_path
+from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.recover import say_changes
 from cordwood.cli.settings import YES
 from cordwood.cli.terminal import print_json, print_text
@@ -19,10 +21,11 @@ __all__ = ["truncate"]
 _END = 1 << 63
 
 
-def truncate(
+def truncate(  # noqa: PLR0913, PLR0917  (a command's options)
     context: typer.Context,
     path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
     to: Annotated[int, typer.Option("--to", help="The new end offset of the log.")],
+    max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
     yes: Annotated[bool, YES] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of sentences.")] = False,
 ) -> None:
@@ -36,13 +39,13 @@ def truncate(
     """  # noqa: D301
     if not 0 <= to < _END:
         raise UsageError(f"--to: expected an offset from 0 to 2^63 - 1, found {to}")
-    log = opened(context, path)
+    log = opened(context, path, max_batch_bytes)
     document = _plan(log, to)
     if not yes:
         # the error with which a log is not opened for writing
-        LogWriter.plan_recovery(path)
+        LogWriter.plan_recovery(path, max_batch_bytes=max_batch_bytes)
     else:
-        with LogWriter(path) as writer:
+        with LogWriter(path, max_batch_bytes=max_batch_bytes) as writer:
             say_changes(writer.recovery)
             document["truncated"] = writer.truncate_to(to)
         # may be below `to`: a batch that contained the offset was deleted as a whole

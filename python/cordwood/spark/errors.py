@@ -12,7 +12,7 @@ reads the object:
 | `CORDWOOD_OFFSET_OUT_OF_RANGE` | an offset is below the log start or above the log end |
 | `CORDWOOD_TIME_NOT_FOUND` | no record has this time or a later one |
 | `CORDWOOD_CORRUPT_BATCH` | bytes are not valid in the format |
-| `CORDWOOD_BATCH_TOO_LARGE` | a batch is above `maxLogBatchBytes`, as stored or decompressed; it is not damaged |
+| `CORDWOOD_BATCH_TOO_LARGE` | a batch is above `maxLogBatchBytes`, or a cell above a limit of `decode_batches` |
 | `CORDWOOD_UNSUPPORTED` | this version does not support it: a codec, a version of the format, writing |
 | `CORDWOOD_SEGMENT_GONE` | data is lost: a planned segment was deleted, shortened or replaced, or offsets are missing |
 | `CORDWOOD_INVALID_RECORD` | a row is no record of a log: too large, a timestamp far in the future, a key missing |

@@ -61,7 +61,8 @@ pub(super) fn decompress(
     }
     let descriptor = rest;
     let &[flags, block] = take(&mut rest, 2)? else { return Err(cut()) };
-    let [has_block_checksum, has_content_size] = [4, 3].map(|bit| flags >> bit & 1 == 1);
+    let [has_block_checksum, has_content_size, has_content_checksum] =
+        [4, 3, 2].map(|bit| flags >> bit & 1 == 1);
     if flags >> 6 != 1 || flags >> 5 & 1 != 1 || flags & 0b11 != 0 || block & 0b1000_1111 != 0 {
         let found = format!("flags {flags:#04x}, block descriptor {block:#04x}");
         return Err(Malformed::new("an LZ4 frame of version 1 with independent blocks", found));
@@ -82,10 +83,12 @@ pub(super) fn decompress(
     }
     loop {
         let word = take_u32(&mut rest)?;
-        if word == 0 {
-            return Ok(());
-        }
         let size = usize::try_from(word & !STORED).unwrap_or(usize::MAX);
+        // an end mark, also with the bit of a stored block
+        if size == 0 {
+            // Kafka does not compare the content checksum
+            return if has_content_checksum { take_u32(&mut rest).map(drop) } else { Ok(()) };
+        }
         if size > max_block_size {
             return Err(Malformed::new(
                 format!("an LZ4 block of at most {max_block_size} bytes"),

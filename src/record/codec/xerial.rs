@@ -5,14 +5,16 @@
 //! │ 82 'S' 'N' 'A' 'P' 'P' 'Y' 00 │ version i32 │ compatible i32 │ { length i32, a snappy block of that length } …
 //! ```
 //!
-//! As the Java library reads it: any versions, several streams one after another, and up to three bytes after
-//! the last chunk.
+//! As the Java library reads it: any version in the first header, several streams one after another, and up
+//! to three bytes after the last chunk. 16 bytes that begin like a further header and are none are ignored.
 
 use super::{Codec, grow};
 use crate::error::Malformed;
 use crate::record::i32_at;
 
 const MAGIC: [u8; 8] = *b"\x82SNAPPY\0";
+/// The start of the magic by which a header is told from the length of a chunk.
+const HEAD: [u8; 4] = *b"\x82SNA";
 const HEADER: usize = 16;
 /// The chunk size of Kafka's clients.
 const CHUNK: usize = 32 << 10;
@@ -40,11 +42,11 @@ pub(super) fn decompress(bytes: &[u8], max_bytes: usize, output: &mut Vec<u8>) -
     if !framed {
         return block(bytes, max_bytes, output);
     }
-    let mut rest = bytes;
+    let mut rest = bytes.get(HEADER..).unwrap_or_default();
     // up to three bytes after the last chunk are no length, and ignored
     while rest.len() >= 4 {
-        if rest.starts_with(&MAGIC) {
-            rest = rest.get(HEADER..).unwrap_or_default();
+        if rest.starts_with(&HEAD) {
+            rest = after_further_header(rest)?;
             continue;
         }
         let length = i32_at(rest, 0).and_then(|length| usize::try_from(length).ok());
@@ -55,6 +57,19 @@ pub(super) fn decompress(bytes: &[u8], max_bytes: usize, output: &mut Vec<u8>) -
         rest = chunk.1;
     }
     Ok(())
+}
+
+/// *Source*: `SnappyInputStream.hasNextChunk`, `SnappyInputStream.isValidHeader`.
+fn after_further_header(bytes: &[u8]) -> Result<&[u8], Malformed> {
+    let (header, rest) = bytes
+        .split_at_checked(HEADER)
+        .ok_or_else(|| Malformed::new("a whole snappy header", format!("{} bytes left", bytes.len())))?;
+    match i32_at(header, MAGIC.len()) {
+        Some(version) if header.starts_with(&MAGIC) && version < 1 => {
+            Err(Malformed::new("a snappy header of version 1 or above", format!("version {version}")))
+        }
+        _ => Ok(rest),
+    }
 }
 
 fn block(bytes: &[u8], max_bytes: usize, output: &mut Vec<u8>) -> Result<(), Malformed> {

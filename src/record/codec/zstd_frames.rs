@@ -2,9 +2,12 @@
 //! context are larger than most batches.
 
 use std::cell::RefCell;
+use std::io::{ErrorKind, Read, Result as IoResult};
 
 use zstd::stream::read::Decoder;
-use zstd::zstd_safe::{CCtx, CParameter, DCtx, ResetDirective, compress_bound, get_error_name};
+use zstd::zstd_safe::{
+    CCtx, CParameter, DCtx, ResetDirective, compress_bound, find_frame_compressed_size, get_error_name,
+};
 
 use super::{Codec, drain, stream_error};
 use crate::error::Malformed;
@@ -72,7 +75,37 @@ fn decompress_with(
         .map_err(|code| broken(std::io::Error::other(get_error_name(code))))?;
     let mut decoder = Decoder::with_context(bytes, context);
     decoder.window_log_max(MAX_WINDOW_LOG).map_err(broken)?;
-    drain(Codec::Zstd, decoder, max_bytes, output)
+    drain(Codec::Zstd, UpToCut { decoder, bytes }, max_bytes, output)
+}
+
+/// A decoder of `bytes` that ends without an error in a cut frame where Java's does.
+struct UpToCut<'a, D> {
+    decoder: D,
+    bytes: &'a [u8],
+}
+
+impl<D: Read> Read for UpToCut<'_, D> {
+    fn read(&mut self, buffer: &mut [u8]) -> IoResult<usize> {
+        match self.decoder.read(buffer) {
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof && is_cut_ignored(self.bytes) => Ok(0),
+            read => read,
+        }
+    }
+}
+
+/// Whether a cut frame at the end of `bytes` is no error: Java forgets that it has begun a frame if another
+/// one ended in the bytes that it read last.
+///
+/// *Source*: `ZstdInputStreamNoFinalizer.readInternal`, its field `frameFinished`.
+#[cold]
+fn is_cut_ignored(bytes: &[u8]) -> bool {
+    let read = DCtx::in_size();
+    let last_read = bytes.len().saturating_sub(1) / read * read;
+    let mut end = 0;
+    while let Ok(size) = find_frame_compressed_size(bytes.get(end..).unwrap_or_default()) {
+        end += size;
+    }
+    end > last_read
 }
 
 #[cfg(test)]
@@ -127,6 +160,7 @@ mod tests {
                 let found = decompress(&bytes, MAX_BATCH_BYTES, &mut reused);
                 let mut decoder = Decoder::with_buffer(&bytes[..]).unwrap();
                 decoder.window_log_max(MAX_WINDOW_LOG).unwrap();
+                let decoder = UpToCut { decoder, bytes: &bytes };
                 prop_assert_eq!(found, drain(Codec::Zstd, decoder, MAX_BATCH_BYTES, &mut naive));
                 prop_assert_eq!(reused, naive);
             }

@@ -11,6 +11,7 @@ import pytest
 from batches import GZIP, Rec, batch, write_partition
 from commands import cordwood
 
+import cordwood as cw
 from cordwood.cli.exit_codes import WITH_MAX_BATCH_BYTES
 
 LIMIT = "--max-batch-bytes=10000"
@@ -38,6 +39,12 @@ OTHERS: dict[str, list[object]] = {
     "groups": ["{data}", "--on-damage", "skip"],
     "transactions": ["{data}", "--on-damage", "skip"],
     "metadata": ["{data}", "--on-damage", "skip"],
+    "ls": [],
+    "producers": [],
+    "positions": [],
+    "truncate": ["--to", 3],
+    "apply-retention": [],
+    "append": [],
 }
 
 
@@ -83,6 +90,7 @@ def test_a_command_names_the_option_and_reads_with_a_higher_limit(command: str, 
 def test_a_command_that_decompresses_few_batches_names_the_option(command: str, tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     shutil.copytree(corpus.partition("17-v1-gzip").path, path)
+    cw.Log(path).position("reader").commit(1)
     words = [corpus.GOLDEN / "16-data-dir" if word == "{data}" else word for word in OTHERS[command]]
     words = words if words != OTHERS[command] else [path, *words]
     limited = cordwood(command, *words, "--max-batch-bytes=80")
@@ -90,6 +98,32 @@ def test_a_command_that_decompresses_few_batches_names_the_option(command: str, 
     assert b"--max-batch-bytes raises the limit" in limited.stderr
     raised, usual = (cordwood(command, *words, *option) for option in (["--max-batch-bytes=1000000"], []))
     assert (raised.returncode, raised.stdout, raised.stderr) == (usual.returncode, usual.stdout, usual.stderr)
+
+
+@pytest.mark.parametrize("command", ["truncate", "apply-retention", "append", "recover", "compact"])
+def test_a_command_that_changes_a_log_opens_it_with_the_limit(command: str, tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    shutil.copytree(corpus.partition("17-v1-gzip").path, path)
+    for file in path.glob("*.index"):
+        file.unlink()
+    words = {"truncate": ["--to", 3], "compact": ["--set", "min.cleanable.dirty.ratio=0"]}.get(command, [])
+    given: list[object] = [path, *words, *([] if command == "append" else ["--yes"])]
+    limited = cordwood(command, *given, "--max-batch-bytes=80", given=b"line\n")
+    assert limited.returncode == 1, limited.stdout
+    assert b"--max-batch-bytes raises the limit" in limited.stderr
+    raised = cordwood(command, *given, "--max-batch-bytes=1000000", given=b"line\n")
+    assert raised.returncode == 0, raised.stderr
+
+
+def test_the_files_of_a_partition_are_opened_with_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    shutil.copytree(corpus.partition("17-v1-gzip").path, path)
+    files = sorted(path.glob("*.log"))
+    for command in ("ls", "cat", "count"):
+        limited = cordwood(command, *files, "--max-batch-bytes=80")
+        assert limited.returncode == 1, limited.stdout
+        assert b"--max-batch-bytes raises the limit" in limited.stderr
+        assert cordwood(command, *files, "--max-batch-bytes=1000000").returncode == 0
 
 
 def test_a_limit_below_one_byte_is_wrong_usage(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
+from batches import batch
 from commands import cordwood
 from spark.reading import plan, struct
+from stream_forms import RECORDS, REFUSED, STREAMS, payload_of
 
 import cordwood as cw
 from interop.kafka_classes import KafkaClasses, Row, base64_text, hexadecimal
@@ -86,6 +88,30 @@ def test_what_a_broker_accepts_is_read_as_its_consumer_reads_it(kafka: KafkaClas
     check_spark(log, ours)
     check_dump(kafka, log, whole, tmp_path / "kept-0")
     print(json.dumps({"rig": "odd batches", "sent": BATCHES, "stored": len(stored)}))
+
+
+def test_a_broker_stores_the_streams_that_are_read_here(kafka: KafkaClasses, tmp_path: Path) -> None:
+    address = kafka.ask("start", dir=tmp_path / "data")["address"]
+    refused: dict[int, set[str]] = {codec: set() for codec in STREAMS}
+    values: list[bytes | None] = []
+    try:
+        kafka.ask("create_topic", topic=TOPIC, settings={"retention.ms": "-1"})
+        with RawProducer(address, TOPIC) as producer:
+            for records in RECORDS.values():
+                for codec, forms in STREAMS.items():
+                    for stream, form in forms(payload_of(records)):
+                        error, _ = producer.send(batch(0, records, codec=codec, payload=stream))
+                        if error:
+                            refused[codec].add(form)
+                        else:
+                            values += [record.value for record in records]
+        served = kafka.ask("consume", topic=TOPIC, lines=True, settings=ONE_BATCH)
+    finally:
+        kafka.ask("stop")
+    assert refused == REFUSED
+    log = cw.Log(tmp_path / "data" / f"{TOPIC}-0")
+    assert [record.value for record in log.records()] == values
+    assert our_lines(log) == served["lines"]
 
 
 def transaction(kafka: KafkaClasses, name: str, *, aborts: bool) -> list[int]:

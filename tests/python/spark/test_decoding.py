@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import corpus
 import needs_pyspark  # noqa: F401
 import pyarrow as pa
 import pytest
-from batches import Rec, batch
+from batches import GZIP, NONE, Rec, batch
 from pyspark.errors import PySparkException
 
 import cordwood as cw
@@ -34,9 +35,13 @@ def cells_of(part: corpus.Partition) -> list[bytes]:
     return [files[segment][position : position + size] for segment, position, size in places]
 
 
-def decoded(cells: list[bytes | None], *, is_strict: bool = True) -> list[Any]:
+def pieces_of(cells: pa.Array, *, is_strict: bool = True, max_log_batch_bytes: int = 128 << 20) -> Iterator[pa.Array]:
+    return decoding._decoded(cells, is_strict=is_strict, max_log_batch_bytes=max_log_batch_bytes)  # noqa: SLF001
+
+
+def decoded(cells: list[bytes | None], *, is_strict: bool = True, max_log_batch_bytes: int = 128 << 20) -> list[Any]:
     """What the UDF returns for a column."""
-    pieces = decoding._decoded(pa.array(cells, pa.binary()), is_strict=is_strict)  # noqa: SLF001
+    pieces = pieces_of(pa.array(cells, pa.binary()), is_strict=is_strict, max_log_batch_bytes=max_log_batch_bytes)
     return [cell for piece in pieces for cell in piece.to_pylist()]
 
 
@@ -78,7 +83,7 @@ def test_a_cell_may_have_several_batches_or_none() -> None:
 def test_few_records_are_in_memory_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "_MAX_BYTES", 1)
     raw = batch(0, [Rec(b"v")])
-    pieces = list(decoding._decoded(pa.array([raw, None, b"", raw]), is_strict=True))  # noqa: SLF001
+    pieces = list(pieces_of(pa.array([raw, None, b"", raw])))
     assert [len(piece) for piece in pieces] == [1, 3]
 
 
@@ -151,23 +156,55 @@ def test_a_cell_with_too_many_records_is_refused(root: Path) -> None:
             writer.append_arrow(small)
     raw = (root / "x-0" / "00000000000000000000.log").read_bytes()
     assert len(raw) < 4 << 20
-    (found,) = decoded([raw], is_strict=False)
-    assert found is None
-    with refuses("CORDWOOD_UNSUPPORTED", "2097152 records"):
-        decoded([raw])
+    for is_strict in (True, False):
+        with refuses("CORDWOOD_BATCH_TOO_LARGE", "2097152 records"):
+            decoded([raw], is_strict=is_strict)
+    (piece,) = pieces_of(pa.array([raw]), max_log_batch_bytes=15 * 150_000 * 64)
+    assert len(piece.flatten()) == 15 * 150_000
 
 
-@pytest.mark.parametrize("arguments", [(1, 1), (pa.table({"x": [1]}), 1), (pa.table({"x": [b""]}), -1), (None, None)])
-def test_the_function_of_the_core_names_invalid_arguments(arguments: tuple[Any, Any]) -> None:
-    with pytest.raises((TypeError, cw.ConfigError), match=r"table|max_bytes|batches"):
+@pytest.mark.parametrize("codec", [NONE, GZIP], ids=["stored", "decompressed"])
+def test_a_larger_batch_is_refused_with_every_on_damage_and_read_with_a_higher_limit(codec: int) -> None:
+    small, large = batch(0, [Rec(b"small")]), batch(1, [Rec(b"x" * 10_000)], codec=codec)
+    for is_strict in (True, False):
+        with refuses("CORDWOOD_BATCH_TOO_LARGE", "raise max_log_batch_bytes") as raised:
+            decoded([small, small + large], is_strict=is_strict, max_log_batch_bytes=5_000)
+        assert raised.value.position == len(small)
+        assert "on_damage" not in str(raised.value)
+    found = decoded([small, small + large], max_log_batch_bytes=20_000)
+    assert [one[0] for one in rows(found)] == [0, 0, 1]
+
+
+def test_an_old_wrapper_above_the_limit_is_refused() -> None:
+    (raw, *_) = cells_of(corpus.partition("17-v1-gzip"))
+    with refuses("CORDWOOD_BATCH_TOO_LARGE", "max_log_batch_bytes"):
+        decoded([raw], max_log_batch_bytes=len(raw) - 1)
+    assert rows(decoded([raw], max_log_batch_bytes=1 << 20)) == rows(decoded([raw]))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (1, 1, 1),
+        (pa.table({"x": [1]}), 1, 1),
+        (pa.table({"x": [b""]}), -1, 1),
+        (pa.table({"x": [b""]}), 1, 0),
+        (None, None, None),
+    ],
+)
+def test_the_function_of_the_core_names_invalid_arguments(arguments: tuple[Any, Any, Any]) -> None:
+    with pytest.raises((TypeError, cw.ConfigError), match=r"table|max_bytes|batches|max_batch_bytes"):
         _decode_batches(*arguments)
 
 
 def test_invalid_options_and_columns_are_refused() -> None:
     with pytest.raises(cw.ConfigError, match="on_damage"):
         decode_batches(on_damage="skip")  # type: ignore[arg-type]
+    for limit in (0, -1, "1"):
+        with pytest.raises(cw.ConfigError, match="max_log_batch_bytes"):
+            decode_batches(max_log_batch_bytes=limit)  # type: ignore[arg-type]
     with refuses("CORDWOOD_BAD_OPTION", "string"):
-        list(decoding._decoded(pa.array(["x"]), is_strict=True))  # noqa: SLF001
+        list(pieces_of(pa.array(["x"])))
 
 
 @pytest.mark.long
@@ -192,3 +229,6 @@ def test_a_query_decodes_a_column(spark: Any) -> None:
     with pytest.raises(PySparkException) as raised:
         broken.select(decode_batches()("batch")).collect()
     assert errors.parse(raised.value).code == "CORDWOOD_CORRUPT_BATCH"
+    with pytest.raises(PySparkException) as raised:
+        frame.select(decode_batches(on_damage="null", max_log_batch_bytes=10)("batch")).collect()
+    assert errors.parse(raised.value).code == "CORDWOOD_BATCH_TOO_LARGE"
