@@ -13,6 +13,7 @@ from cordwood._core import _partition_parts
 from cordwood.spark.errors import SEGMENT_GONE, UNFINISHED_WRITE, SparkLogError
 from cordwood.spark.write.journal import Change, Commit, Journal, Piece, unless_removed
 from cordwood.spark.write.options import SinkOptions, TopicConfigs
+from cordwood.spark.write.partitions import Partitions, partitions_of_topics
 from cordwood.spark.write.remains import remains_of
 from cordwood.spark.write.staging import LogBatches, Staged
 
@@ -151,7 +152,12 @@ def _pieces(
 ) -> dict[str, list[Piece]]:
     """Return the partitions that a commit changes or creates, with what is appended to each."""
     topics = _topics(options, staged)
-    pieces: dict[str, list[Piece]] = {f"{topic}-{n}": [] for topic in topics for n in range(options.partitions or 0)}
+    existing = partitions_of_topics(options.root, options.topic)
+    pieces: dict[str, list[Piece]] = {}
+    for topic in topics:
+        partitions = existing.get(topic) or Partitions(options.root, topic)
+        partitions.check_count(options.partitions)
+        pieces |= {f"{topic}-{number}": [] for number in partitions.created(options.partitions)}
     if is_overwrite:
         for name, topic, partition in journal.partitions():
             if topic in topics and options.partition in {None, partition}:
@@ -160,9 +166,6 @@ def _pieces(
         for run in one.runs:
             piece = Piece(one.place, run.start_offset, run.end_offset)
             pieces.setdefault(f"{run.topic}-{run.partition}", []).append(piece)
-    existing = journal.existing()
-    for topic in topics:
-        options.check_count(topic, existing.get(topic, ()))
     return pieces
 
 
