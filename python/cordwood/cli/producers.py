@@ -7,7 +7,8 @@ import typer
 
 from cordwood import CordwoodError, Log, ProducerState
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
-from cordwood.cli.selection import PartitionNumbers, Paths, Selection, Topics, selected
+from cordwood.cli.path import parse_path
+from cordwood.cli.selection import PartitionNumbers, Selection, Topics, selected
 from cordwood.cli.tables import time_in_words
 from cordwood.cli.terminal import Column, print_json, print_table
 from cordwood.quantities import several
@@ -37,7 +38,7 @@ _COLUMNS: list[Column] = [
 
 
 def producers(
-    paths: Paths,
+    paths: Annotated[list[Path], typer.Argument(parser=parse_path, help="Partition directories and data directories.")],
     topics: Topics = None,
     partitions: PartitionNumbers = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
