@@ -110,7 +110,7 @@ def _say(write: "UnfinishedWrite", *, json: bool, is_applied: bool) -> None:
         return
     words = "an undo would change these partitions"
     if is_applied:
-        words = "the write was undone" if write.is_undone else "the write was undone in part, and is not ended"
+        words = "the write was undone" if write.is_undone else "not all of the write was undone; it is not ended"
     rows = [
         [f"{one.topic}-{one.partition}", f"{one.start_offset} to {one.end_offset}", str(one.records), _undo_of(one)]
         for one in write.partitions

@@ -307,7 +307,7 @@ def test_the_command_says_that_a_write_is_not_ended(root: Path) -> None:
     done = commands.cordwood("spark-writes", staged.path, "--undo", write.id, "--apply")
     out = " ".join(done.stdout.decode().split())
     assert done.returncode == 1
-    assert "the write was undone in part, and is not ended" in out
+    assert "not all of the write was undone; it is not ended" in out
     assert "repeat the command" in out
     assert f"remove {write.file}" in out
     put_back()
@@ -344,3 +344,34 @@ def test_an_undo_of_a_write_to_a_new_topic_leaves_no_record(root: Path) -> None:
             break
         shutil.rmtree(root / "data")
         shutil.copytree(saved, root / "data")
+
+
+def test_a_copy_warns_of_a_write_that_is_not_ended(root: Path) -> None:
+    """The copy has what the write has appended, and nothing that takes it back."""
+    staged = interrupted_after_an_append(root)
+    (write,) = unfinished_writes(staged.path)
+    advice = f"cordwood spark-writes {staged.path} --undo {write.id} --apply"
+    report = cw.copy(staged.path, root / "copied")
+    (warning,) = report.warnings
+    assert write.id in warning
+    assert advice in warning
+    # the file of the write is beside another partition
+    assert [advice in one for one in cw.copy(staged.path / "orders-2", root / "orders-2").warnings] == [True]
+    done = commands.cordwood("copy", staged.path, root / "again")
+    assert (done.returncode, advice in done.stdout.decode()) == (0, True)
+    with cw.LogWriter(staged.path / "others-0") as other:
+        other.append("x")
+    assert cw.copy(staged.path, root / "others", topics=["others"]).warnings == []
+    undo_write(staged.path, write.id, dry_run=False)
+    assert cw.copy(staged.path, root / "whole").warnings == []
+
+
+def test_verify_names_a_write_that_was_interrupted(root: Path) -> None:
+    staged = interrupted_after_an_append(root)
+    (write,) = unfinished_writes(staged.path)
+    found = [one for one in cw.verify(staged.path).findings if one.code == "spark_write_unfinished"]
+    assert [(one.severity, one.file, write.id in one.found) for one in found] == [("warning", write.file, True)]
+    with cw.LogWriter(staged.path / "orders-0"):
+        assert "spark_write_unfinished" not in {one.code for one in cw.verify(staged.path).findings}
+    undo_write(staged.path, write.id, dry_run=False)
+    assert "spark_write_unfinished" not in {one.code for one in cw.verify(staged.path).findings}
