@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `value` | binary or string, of any kind | required |
 //! | `key` | the same | null if there is no such column |
-//! | `timestamp` | a timestamp with a time zone, of any unit; or int64 ms, with [`OtherUnit::check`] | the present time if there is no such column; null and −1 ms mean none |
+//! | `timestamp` | a timestamp with a time zone, of any unit; or int64 ms, with [`OtherUnit::check`] | the present time if there is no such column; null and −1 ms mean none, and a fraction of a ms before the epoch is an error |
 //! | `headers` | a list, or a map, of (key, value), as from a scan | null means none |
 //! | `offset`, `timestamp_type` | any | ignored, so that the result of a scan can be appended |
 //!
@@ -210,6 +210,15 @@ impl Times {
                 return Err(Error::config(TIMESTAMP, expected, other.to_string()));
             }
         };
+        // rounded down they would be -1 ms, which means none
+        let is_just_before = |value: &i64| (1 - divisor..0).contains(value);
+        if values.values().iter().any(is_just_before)
+            && let Some(row) = values.iter().position(|value| value.as_ref().is_some_and(is_just_before))
+        {
+            let (unit, value) = (if divisor == 1000 { "µs" } else { "ns" }, values.value(row));
+            let expected = "a time from 1970-01-01, or -1 ms for none";
+            return Err(Error::config(TIMESTAMP, expected, format!("{value} {unit} in row {row}")));
+        }
         Ok(Self { values, factor, divisor })
     }
 
@@ -343,8 +352,12 @@ mod tests {
                 Arc::new(TimestampMicrosecondArray::from(vec![value]).with_timezone("UTC"));
             let nanos: ArrayRef =
                 Arc::new(TimestampNanosecondArray::from(vec![value * 1000 + 999]).with_timezone("UTC"));
-            for times in [micros, nanos] {
-                assert_eq!(Times::of(&times).unwrap().get(0), Some(naive(value, 1000)), "{value} µs");
+            // less than a ms before the epoch, and not -1 ms, which means none
+            let is_refused = [(-999..0).contains(&value), (-1000..0).contains(&value)];
+            for (times, is_refused) in [micros, nanos].iter().zip(is_refused) {
+                let found = Times::of(times).ok().map(|times| times.get(0));
+                let expected = (!is_refused).then(|| Some(naive(value, 1000)));
+                assert_eq!(found, expected, "{value} µs");
             }
         }
     }

@@ -14,6 +14,7 @@ pub mod kafka_load;
 pub mod profile;
 pub mod rebuild;
 pub mod repair;
+mod spark_writes;
 pub mod verify;
 
 pub use dump::{Decoder, Dump, DumpBlock, DumpOptions, OutputStream, dumped_files};

@@ -321,7 +321,12 @@ pub(super) fn time_of_record(argument: &str, given: &Bound<'_, PyAny>) -> PyResu
         return Ok(rounded_up);
     }
     let epoch = PyDateTime::from_timestamp(py, 0.0, Some(&*PyTzInfo::utc(py)?))?;
-    given.sub(epoch)?.floor_div(PyDelta::new(py, 0, 0, 1000, false)?)?.extract()
+    let found = given.sub(epoch)?.floor_div(PyDelta::new(py, 0, 0, 1000, false)?)?.extract()?;
+    if found == -1 {
+        let expected = "a time outside the last millisecond before 1970, which would be -1: no time";
+        return Err(not_allowed(argument, expected, given));
+    }
+    Ok(found)
 }
 
 /// A conversion to the value that a table has for a word.

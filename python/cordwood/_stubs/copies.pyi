@@ -66,7 +66,11 @@ class CopyReport:
         """
     @property
     def warnings(self) -> list[str]:
-        """What differs from the source beside the damaged ranges, such as bytes after its last whole batch."""
+        """What differs from the source beside the damaged ranges, such as bytes after its last whole batch.
+
+        Also the writes of Spark that have not ended in the source (`cordwood spark-writes`): a copy has what they have
+        appended, and not the files with which it is taken back.
+        """
 
 def copy(
     source: FilePath,

@@ -33,9 +33,10 @@ class LogDir:
     *include*: also partitions in these states, by their directories' suffixes: `"delete"` (being deleted), `"future"`
     (being moved to this directory), `"stray"` (no longer assigned to the broker).
 
-    *Errors*: `LogNotFoundError` if there is no directory; `ConfigError` for a partition directory. `directory[name]`
-    raises a `KeyError` if there is no partition with this name, a `LogNotFoundError` for a partition that Kafka has
-    just created, which has no segment yet, and a `CorruptLogError` if the partition has lost its segments.
+    *Errors*: `LogNotFoundError` if there is no directory; `ConfigError` for a partition directory, and for the folder
+    above a data directory. `directory[name]` raises a `KeyError` if there is no partition with this name, a
+    `LogNotFoundError` for a partition that Kafka has just created, which has no segment yet, and a `CorruptLogError` if
+    the partition has lost its segments.
 
     >>> directory = cw.LogDir("tests/golden/16-data-dir")
     >>> directory["cities-1"].log_start_offset

@@ -15,7 +15,8 @@ class Record:
     millisecond is left out), a text such as `"-2h"`, or -1 for none; by default the present time.
 
     *Errors*: `ConfigError` for a name that is not UTF-8, and for an int *timestamp* that is a time from 1980 to 2100 in
-    seconds, microseconds or nanoseconds, as `int(time.time())`. A datetime can be any time.
+    seconds, microseconds or nanoseconds, as `int(time.time())`. A datetime can be any time but one in the last
+    millisecond before 1970, which would be -1.
 
     >>> record = cw.Record("paid", key="order-7", headers={"trace": b"1"}, timestamp=1700000000000)
     >>> record.value, record.headers, record.offset

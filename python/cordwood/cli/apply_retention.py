@@ -1,5 +1,6 @@
 """`cordwood apply-retention`: delete the segments that retention allows to delete."""
 
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.recover import say_changes
 from cordwood.cli.settings import METADATA, PROPERTIES, SETTINGS, YES, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
+from cordwood.cli.zone import TZ, zone_of
 from cordwood.quantities import bytes_in_words
 from cordwood.times import FORMS, in_words
 
@@ -30,6 +32,7 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     metadata: Annotated[Path | None, METADATA] = None,
     now: Annotated[str | None, typer.Option(help=f"The time against which ages are measured: {FORMS}.")] = None,
     max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
+    tz: Annotated[str | None, TZ] = None,
     yes: Annotated[bool, YES] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
@@ -47,12 +50,13 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     cordwood apply-retention orders-0 --properties /etc/kafka/server.properties --yes
     cordwood apply-retention orders-0 --set retention.bytes=1073741824 --set retention.ms=-1 --now 2024-05-01T10:00Z
     """  # noqa: D301
+    zone = zone_of(tz)
     found = settings_of(path, properties, assignments, metadata)
     config, source = found.config, found.source_of(["cleanup.policy", "retention.ms", "retention.bytes"])
-    at = None if now is None else with_unit(parse_time("--now", now))
+    at = None if now is None else with_unit(parse_time("--now", now, zone, has_tz=True))
     log = opened(context, path, max_batch_bytes)
     plan = plan_retention(log, config, at)
-    shown = _segments(log, plan)
+    shown = _segments(log, plan, zone or UTC)
     if not yes:
         # the error with which a log is not opened for writing
         LogWriter.plan_recovery(path, config=config, max_batch_bytes=max_batch_bytes)
@@ -69,22 +73,22 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     print_text(f"settings: {source}", style="dim")
 
 
-def _segments(log: Log, plan: RetentionPlan) -> list[list[str]]:
+def _segments(log: Log, plan: RetentionPlan, zone: tzinfo) -> list[list[str]]:
     return [
         [
             str(segment.base_offset),
             str(segment.end_offset),
             bytes_in_words(segment.size),
-            _age(segment),
+            _age(segment, zone),
         ]
         for segment in log.segments
         if segment.base_offset in plan.segments
     ]
 
 
-def _age(segment: Segment) -> str:
+def _age(segment: Segment, zone: tzinfo) -> str:
     """Format the time that retention uses: as in Kafka, the file's time if no record has a timestamp."""
-    words = in_words(segment.largest_timestamp)
+    words = in_words(segment.largest_timestamp, zone)
     return words if segment.largest_record_timestamp >= 0 else f"{words} (the file's)"
 
 

@@ -187,7 +187,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         else:
             write_batches(schema, counted(scan, row_count, to_file=to_file), out, written_format, target)
     is_asked = limit != 0 and last != 0
-    is_selecting = selects(start_offset, end_offset, since, until, key, key_prefix, grep)
+    is_selecting = last is not None or selects(start_offset, end_offset, since, until, key, key_prefix, grep)
     _end(scan, is_isolated=isolation is not None, is_selecting=is_asked and is_selecting)
 
 

@@ -18,6 +18,7 @@ from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.recover import say_changes
 from cordwood.cli.settings import METADATA, PROPERTIES, SETTINGS, Settings, settings_of
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
+from cordwood.cli.zone import TZ_OF_INPUT, zone_of
 from cordwood.quantities import bytes_in_words
 from cordwood.times import FORMS
 
@@ -61,6 +62,7 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
     properties: Annotated[Path | None, PROPERTIES] = None,
     metadata: Annotated[Path | None, METADATA] = None,
     now: Annotated[str | None, typer.Option(help=f"The time against which ages are measured: {FORMS}.")] = None,
+    tz: Annotated[str | None, TZ_OF_INPUT] = None,
     memory: Annotated[int | None, _MEMORY] = None,
     threads: Annotated[int, typer.Option(min=1, help="How many threads decompress and compress batches.")] = 1,
     max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
@@ -88,7 +90,7 @@ def compact(  # noqa: PLR0913, PLR0917  (a command's options)
     """  # noqa: D301
     found = settings_of(path, properties, assignments, metadata)
     config = _compacting(path, found)
-    at = None if now is None else with_unit(parse_time("--now", now))
+    at = None if now is None else with_unit(parse_time("--now", now, zone_of(tz), has_tz=True))
     log = opened(context, path, max_batch_bytes)
     with elapsed(f"compacting {path}" if yes else f"reading {path}"):
         if yes:

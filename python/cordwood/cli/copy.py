@@ -15,6 +15,7 @@ from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
 from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.terminal import print_json, print_text
+from cordwood.cli.zone import TZ_OF_INPUT, zone_of
 from cordwood.quantities import bytes_in_words, several
 from cordwood.times import FORMS, is_relative
 
@@ -35,6 +36,7 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
     ] = None,
     on_damage: Annotated[str, typer.Option(help="raise: stop. skip: leave it out, and say what.")] = "raise",
     max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
+    tz: Annotated[str | None, TZ_OF_INPUT] = None,
     link: Annotated[
         bool, typer.Option("--link", help="Make hard links of sealed segments where possible. Not for a backup.")
     ] = False,
@@ -68,8 +70,9 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
     """  # noqa: D301
     if on_damage not in {"raise", "skip"}:
         raise typer.BadParameter(f"expected raise or skip, found {on_damage!r}", param_hint="--on-damage")
-    start_time = None if since is None else parse_time("--since", since)
-    end_time = None if until is None else parse_time("--until", until)
+    zone = zone_of(tz)
+    start_time = None if since is None else parse_time("--since", since, zone, has_tz=True)
+    end_time = None if until is None else parse_time("--until", until, zone, has_tz=True)
     try:
         with byte_progress(None, to_file=True) as progress:
             report = cordwood.copy(

@@ -15,9 +15,11 @@ from cordwood import (
     CordwoodError,
     CorruptLogError,
     LogChangedError,
+    LogDir,
     LogNotFoundError,
     PoisonedError,
     RecordTooLargeError,
+    classify,
 )
 from cordwood.cli.terminal import drop_output, escape
 
@@ -159,6 +161,7 @@ def exit_code_of(error: BaseException, argv: Sequence[str]) -> int:
     code = _code_of_end(error)
     if code is not None:
         return code
+    error = _of_parent(error)
     match error:
         case UsageError():
             say(str(error))
@@ -181,6 +184,26 @@ def exit_code_of(error: BaseException, argv: Sequence[str]) -> int:
         case _:
             say(f"a bug in cordwood, please report it: {type(error).__name__}: {error}")
     return FAILED
+
+
+def _of_parent(error: BaseException) -> BaseException:
+    """Return the error that names the data directory to give, if that of a path is about the folder above it."""
+    match error:
+        case LogNotFoundError(code="no_segment", file=str() as path):
+            pass
+        case ConfigError(argument="path", found=str() as path) if Path(path).is_dir():
+            # of verify
+            pass
+        case _:
+            return error
+    try:
+        if classify(path).kind != "partition":
+            LogDir(path)
+    except ConfigError as named:
+        return named
+    except (CordwoodError, OSError):
+        pass
+    return error
 
 
 def _is_missing(error: CordwoodError, argv: Sequence[str]) -> bool:

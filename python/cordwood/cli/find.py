@@ -1,5 +1,6 @@
 """`cordwood find`: find the segment, batch and position of an offset or a time."""
 
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from cordwood.cli.record_range import MaxBatchBytes
 from cordwood.cli.segment_files import SegmentFiles
 from cordwood.cli.selection import PartitionNumbers, Paths, Selection, Topics, selected
 from cordwood.cli.terminal import Column, print_json, print_table
+from cordwood.cli.zone import TZ, zone_of
 from cordwood.quantities import several
 from cordwood.times import FORMS, in_words
 
@@ -39,6 +41,7 @@ def find(  # noqa: PLR0913, PLR0917  (a command's options)
     topics: Topics = None,
     partitions: PartitionNumbers = None,
     max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,
+    tz: Annotated[str | None, TZ] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
     """Find an offset or a time: its segment, its batch and the position of the batch.
@@ -49,6 +52,7 @@ def find(  # noqa: PLR0913, PLR0917  (a command's options)
     \b
     cordwood find /var/lib/kafka/orders-0 --offset 1234567
     cordwood find /var/lib/kafka/orders-0 --time 2024-05-01T10:00Z
+    cordwood find /var/lib/kafka/orders-0 --time '2024-05-01 12:00' --tz Europe/Berlin
     cordwood find /var/lib/kafka --topic orders --time -2h          the offset in each partition
     cordwood find /var/lib/kafka/orders-0 --time -2h --json
 
@@ -56,23 +60,31 @@ def find(  # noqa: PLR0913, PLR0917  (a command's options)
     """  # noqa: D301
     if (offset is None) == (time is None):
         raise UsageError("find: expected either --offset or --time")
-    timestamp = None if time is None else parse_time("--time", time)
+    zone = zone_of(tz)
+    timestamp = None if time is None else parse_time("--time", time, zone, has_tz=True)
+    shown_zone = zone or UTC
     selection = selected(paths, topics, partitions, max_batch_bytes)
     if selection.is_single:
         log = opened(context, selection.paths[0], max_batch_bytes)
-        _show(_found(log, offset, timestamp, selection.files), json)
+        _show(_found(log, offset, timestamp, selection.files, shown_zone), shown_zone, json=json)
         return
-    _find_in_each(selection, offset, timestamp, max_batch_bytes, json=json)
+    _find_in_each(selection, offset, timestamp, max_batch_bytes, shown_zone, json=json)
 
 
-def _find_in_each(
-    selection: Selection, offset: int | None, timestamp: int | None, max_batch_bytes: int, *, json: bool
+def _find_in_each(  # noqa: PLR0913  (the options of the command)
+    selection: Selection,
+    offset: int | None,
+    timestamp: int | None,
+    max_batch_bytes: int,
+    zone: tzinfo,
+    *,
+    json: bool,
 ) -> None:
     rows = []
     failed = [(path, error_in_words(error, "find")) for path, error in selection.failed]
     for path in selection.paths:
         try:
-            row = _found(Log(path, max_batch_bytes=max_batch_bytes), offset, timestamp, None)
+            row = _found(Log(path, max_batch_bytes=max_batch_bytes), offset, timestamp, None, zone)
         except NothingFoundError:
             row = {"path": str(path.absolute()), "offset": None, "notes": "no record at or after it"}
         except OffsetOutOfRangeError as error:
@@ -87,13 +99,13 @@ def _find_in_each(
         topic, number, _ = _partition_parts(path.absolute().name) or (None, None, None)
         rows.append({"topic": topic, "partition": number} | row)
     found = sum(row["offset"] is not None for row in rows)
-    target = f"offset {offset}" if timestamp is None else in_words(timestamp)
+    target = f"offset {offset}" if timestamp is None else in_words(timestamp, zone)
     if json:
         errors = {"failed": [{"path": str(path), "error": reason} for path, reason in failed]} if failed else {}
         print_json({"partitions": rows} | errors)
     elif rows:
         title = f"{target}: found in {found} of {several(len(rows), 'partition')}"
-        print_table(title, _PARTITION_COLUMNS, [_partition_row(row) for row in rows])
+        print_table(title, _PARTITION_COLUMNS, [_partition_row(row, zone) for row in rows])
     for _, reason in failed:
         say(reason)
     if failed:
@@ -102,24 +114,26 @@ def _find_in_each(
         raise NothingFoundError(f"{target}: not found in {several(len(rows), 'partition')}")
 
 
-def _partition_row(row: dict[str, Any]) -> list[str]:
+def _partition_row(row: dict[str, Any], zone: tzinfo) -> list[str]:
     name = Path(row["path"]).name
     if row["offset"] is None:
         return [name, "none", "", "", "", row["notes"]]
-    time = in_words(row["timestamp"]) if "timestamp" in row else ""
+    time = in_words(row["timestamp"], zone) if "timestamp" in row else ""
     notes = f"offset {row['missing']} is missing" if "missing" in row else ""
     return [name, str(row["offset"]), time, str(row.get("position", "")), row.get("file") or "", notes]
 
 
-def _found(log: Log, offset: int | None, timestamp: int | None, files: SegmentFiles | None) -> dict[str, Any]:
+def _found(
+    log: Log, offset: int | None, timestamp: int | None, files: SegmentFiles | None, zone: tzinfo
+) -> dict[str, Any]:
     """Find an offset or a time in a log, or in some of its segments. *Errors*: `NothingFoundError`."""
     if timestamp is not None:
-        return _at_time(log, timestamp, files)
+        return _at_time(log, timestamp, files, zone)
     return _at_offset(log, offset or 0, files)
 
 
-def _at_time(log: Log, timestamp: int, files: SegmentFiles | None) -> dict[str, Any]:
-    nothing = NothingFoundError(f"{log.path} has no record at or after {in_words(timestamp)}")
+def _at_time(log: Log, timestamp: int, files: SegmentFiles | None, zone: tzinfo) -> dict[str, Any]:
+    nothing = NothingFoundError(f"{log.path} has no record at or after {in_words(timestamp, zone)}")
     first: TimestampOffset | Record | None
     if files is None:
         first = log.offset_for_time(f"{timestamp}ms")
@@ -132,7 +146,7 @@ def _at_time(log: Log, timestamp: int, files: SegmentFiles | None) -> dict[str, 
             include_control=True,
         )
         first = next(records, None)
-        nothing = NothingFoundError(f"the files have no record at or after {in_words(timestamp)}")
+        nothing = NothingFoundError(f"the files have no record at or after {in_words(timestamp, zone)}")
     if first is None:
         raise nothing
     return {"path": log.path, "offset": first.offset, "timestamp": first.timestamp} | _place(log, first.offset)
@@ -171,7 +185,7 @@ def _place(log: Log, offset: int) -> dict[str, Any]:
     }
 
 
-def _show(document: dict[str, Any], json: bool) -> None:
+def _show(document: dict[str, Any], zone: tzinfo, *, json: bool) -> None:
     if json:
         print_json(document)
         return
@@ -185,7 +199,7 @@ def _show(document: dict[str, Any], json: bool) -> None:
         "size": "batch size (bytes)",
         "file": "file",
     }
-    shown = document | ({"time": in_words(document["timestamp"])} if "timestamp" in document else {})
+    shown = document | ({"time": in_words(document["timestamp"], zone)} if "timestamp" in document else {})
     title = document["path"]
     if "missing" in document:
         title += f": offset {document['missing']} is missing; the next record is at offset {document['offset']}"

@@ -8,8 +8,9 @@ import typer
 from cordwood import CordwoodError, Log, ProducerState
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, error_in_words, say
 from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
+from cordwood.cli.path import parse_path
 from cordwood.cli.record_range import MaxBatchBytes
-from cordwood.cli.selection import PartitionNumbers, Paths, Selection, Topics, selected
+from cordwood.cli.selection import PartitionNumbers, Selection, Topics, selected
 from cordwood.cli.tables import time_in_words
 from cordwood.cli.terminal import Column, print_json, print_table
 from cordwood.quantities import several
@@ -39,7 +40,7 @@ _COLUMNS: list[Column] = [
 
 
 def producers(
-    paths: Paths,
+    paths: Annotated[list[Path], typer.Argument(parser=parse_path, help="Partition directories and data directories.")],
     topics: Topics = None,
     partitions: PartitionNumbers = None,
     max_batch_bytes: MaxBatchBytes = DEFAULT_MAX_BATCH_BYTES,

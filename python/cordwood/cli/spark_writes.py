@@ -41,7 +41,8 @@ def spark_writes(
     A write whose driver is killed while it commits leaves records that readers see, until the next write to the
     directory takes them back. --undo does that at once: each partition is truncated to where it ended before the write,
     with the locks of all its partitions. A partition in which other records follow is not changed: the records of the
-    write stay visible there, and later writes continue after them.
+    write stay visible there, and later writes continue after them. Where the records of the write cannot be told from
+    others, as while its staged records are out of reach, nothing is removed, and the write is not ended: repeat it.
 
     States: interrupted; running: a process has a lock of the partitions, and nothing can be undone; committed: it
     counts, and the next write deletes the older records that it replaces.
@@ -51,7 +52,7 @@ def spark_writes(
     cordwood spark-writes data --undo 0f3a…           print what would be removed
     cordwood spark-writes data --undo 0f3a… --apply   remove it
 
-    Exit codes: 0 no interrupted write, or undone; 1 an interrupted write, or records of it stay.
+    Exit codes: 0 no interrupted write, or undone; 1 an interrupted write, or records of it stay, or it is not ended.
     """  # noqa: D301
     if path.is_dir() and classify(path).kind == "partition":
         expected = "a data directory, with the directories of partitions"
@@ -68,7 +69,7 @@ def spark_writes(
             raise typer.Exit(FAILED)
         return
     write = undo_write(path, undo, dry_run=not yes)
-    _say(write, json=json)
+    _say(write, json=json, is_applied=yes)
     if not write.is_undone or any(_stays(one) for one in write.partitions):
         raise typer.Exit(FAILED)
 
@@ -103,18 +104,25 @@ def _list(path: Path, found: "list[UnfinishedWrite]", *, json: bool) -> None:
     print_table(f"{path}: writes of Spark that are not finished", _WRITES, rows)
 
 
-def _say(write: "UnfinishedWrite", *, json: bool) -> None:
+def _say(write: "UnfinishedWrite", *, json: bool, is_applied: bool) -> None:
     if json:
         print_json(_document(write))
         return
-    words = "the write was undone" if write.is_undone else "an undo would change these partitions"
+    words = "an undo would change these partitions"
+    if is_applied:
+        words = "the write was undone" if write.is_undone else "not all of the write was undone; it is not ended"
     rows = [
         [f"{one.topic}-{one.partition}", f"{one.start_offset} to {one.end_offset}", str(one.records), _undo_of(one)]
         for one in write.partitions
     ]
     print_table(f"{write.id}: {words}", _PARTITIONS, rows)
-    if not write.is_undone:
+    if not is_applied:
         print_text("nothing was written; add --apply to undo the write", style="dim")
+    elif not write.is_undone:
+        print_text(
+            "when the cause is removed, repeat the command for the partitions that are not changed; to keep their "
+            f"records and end the write, remove {write.file}"
+        )
 
 
 def _undo_of(one: "WrittenPartition") -> str:

@@ -10,7 +10,7 @@ import typer
 from cordwood._core import _Zone
 from cordwood.cli.exit_codes import UsageError
 
-__all__ = ["TZ", "core_zone", "zone_of"]
+__all__ = ["TZ", "TZ_OF_INPUT", "core_zone", "zone_of"]
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -24,6 +24,15 @@ TZ = typer.Option(
     help="The time zone of times that are given without one, and of times in text output: Europe/Berlin. "
     "By default UTC for output, and none for input.",
 )
+
+
+TZ_OF_INPUT = typer.Option(
+    "--tz",
+    metavar="ZONE",
+    autocompletion=_complete,
+    help="The time zone of times that are given without one: Europe/Berlin. By default none.",
+)
+"""Of a command that prints no time."""
 
 
 def zone_of(name: str | None) -> ZoneInfo | None:

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::super::spark_writes::warn_of_copies;
 use super::destination::something_else;
 use super::metadata::copy_file;
 use super::source::copied_range;
@@ -97,7 +98,8 @@ pub fn copy_data_directory(
         CopyJournal::remove(&to)?;
     }
     drop(locks);
-    let reports = done.into_iter().map(|(_, report)| report).collect();
+    let mut reports: Vec<_> = done.into_iter().map(|(_, report)| report).collect();
+    warn_of_copies(&source, &mut reports);
     Ok(CopyReport::of_partitions(source.path().to_owned(), to.path().to_owned(), reports))
 }
 

@@ -31,6 +31,7 @@ use piece::Piece;
 use producers::Producers;
 use source::{Extent, Source, copied_range};
 
+use super::spark_writes::warn_of_copies;
 use crate::error::{Error, Result};
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, PartitionLocks};
@@ -81,7 +82,12 @@ pub fn copy(
     options: &CopyOptions,
     progress: OnProgress<'_>,
 ) -> Result<CopyReport> {
-    copy_partition(source.as_ref(), destination.as_ref(), options, false, progress)
+    let mut report = copy_partition(source.as_ref(), destination.as_ref(), options, false, progress)?;
+    let opened = Directory::open(&report.source, "copy it again").and_then(|source| source.parent());
+    if let Ok(Some(data_directory)) = opened {
+        warn_of_copies(&data_directory, std::slice::from_mut(&mut report));
+    }
+    Ok(report)
 }
 
 /// [`copy()`]. `keeps_journal`: the caller removes the journal when it has copied all partitions. Until then

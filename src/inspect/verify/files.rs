@@ -1,5 +1,6 @@
 //! The names and types of the files of a partition directory.
 
+use super::super::spark_writes::SparkWrite;
 use super::deleted_files;
 use super::finding::Finding;
 use super::rule::{Rule, Severity};
@@ -62,6 +63,7 @@ pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Find
             continue;
         }
         if name == SPARK_SINK && *file_type == FileType::Directory {
+            findings.extend(unfinished_writes(directory)?);
             continue;
         }
         let is_file = matches!(file_type, FileType::RegularFile | FileType::Unknown);
@@ -96,6 +98,20 @@ pub(super) fn unfinished_copy(directory: &Directory) -> Result<Option<Finding>> 
         let expected = "no such file, which a copy removes when it is complete";
         Finding::new(Rule::UnfinishedCopy, directory.path(), file, expected, "an unfinished copy")
     }))
+}
+
+/// The findings about writes of the Spark sink that were interrupted: no process has the lock.
+fn unfinished_writes(directory: &Directory) -> Result<Vec<Finding>> {
+    let writes = SparkWrite::in_partition(directory)?;
+    if writes.is_empty() || directory.is_locked() {
+        return Ok(Vec::new());
+    }
+    let expected = "no such file, which a write of Spark removes when it ends";
+    let finding = |write: SparkWrite| {
+        let found = format!("the write {}, which was interrupted", write.id);
+        Finding::new(Rule::SparkWriteUnfinished, directory.path(), write.file, expected, found)
+    };
+    Ok(writes.into_iter().map(finding).collect())
 }
 
 /// A file that is being replaced or deleted.

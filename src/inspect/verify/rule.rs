@@ -377,6 +377,13 @@ rules! {
     UnfinishedCopy = "unfinished_copy", Error,
         Remedy::manual("run the copy again, which continues it, or remove the directory"),
         "until its segments are complete: deletes its files, and creates an empty log. After that: loads it";
+    /// A write of the Spark sink that was interrupted: readers may see a part of its records.
+    SparkWriteUnfinished = "spark_write_unfinished", Warning,
+        Remedy::manual(
+            "take its records back before another program appends: cordwood spark-writes lists the writes of a data directory, and \
+             undoes one with --undo ID --apply",
+        ),
+        "ignores the directory, and serves the records";
     /// A file that is being deleted.
     DeletedFile = "deleted_file", Info, Remedy::Nothing, "deletes it";
     /// A file with a name that Kafka does not know.

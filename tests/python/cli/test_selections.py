@@ -219,6 +219,22 @@ def test_topics_and_partitions_are_selected(
     assert [(row["topic"], row["partition"]) for row in rows(out)] == wanted
 
 
+def test_the_last_records_of_an_empty_log_are_none_that_matches(command: Command, tmp_path: Path) -> None:
+    cw.LogWriter(tmp_path / "empty-0").close()
+    code, out, error = command("cat", tmp_path / "empty-0", "--last", "5")
+    assert (code, out, "no record matches" in error) == (1, "", True)
+    # without a selection, and with one of no record
+    for words in ((), ("--last", "0")):
+        assert command("cat", tmp_path / "empty-0", *words)[:2] == (0, "")
+
+
+def test_a_command_of_whole_partitions_takes_no_segment_files(command: Command) -> None:
+    for name, takes in (("cat", True), ("producers", False)):
+        assert (".log" in command(name, "--help")[1].partition("Options")[0]) == takes
+    code, _, error = command("producers", next(PLAIN.glob("*.log")))
+    assert (code, "not .log files" in error) == (2, True)
+
+
 def test_several_paths_are_read_in_their_order_and_once(command: Command) -> None:
     paths = [DATA / "cities-1", DATA / "cities-0", f"{DATA}/cities-1/"]
     code, out, _ = command("cat", *paths, "--last", "1", "--columns", "topic,partition")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -143,7 +144,11 @@ def run(*arguments: str) -> Step:
     """A command that the advice names, on the partition."""
 
     def step(place: Place) -> None:
-        texts = {"PATH": str(place.path), "COPY": str(place.data.parent / "copies" / place.partition)}
+        texts = {
+            "PATH": str(place.path),
+            "DATA": str(place.data),
+            "COPY": str(place.data.parent / "copies" / place.partition),
+        }
         (place.data.parent / "copies").mkdir(exist_ok=True)
         assert main([texts.get(argument, argument) for argument in arguments]) in {0, 1}
 
@@ -177,6 +182,15 @@ def unfinished(place: Place) -> None:
 
     with suppress(KeyboardInterrupt):
         cw.copy(place.path, place.data / "copied-0", progress=stop)
+
+
+def half_write(place: Place) -> None:
+    """A write of the Spark sink that was interrupted before its first append."""
+    change = {"name": place.partition, "start_offset": cw.Log(place.path).log_end_offset, "pieces": []}
+    commit = {"format": 1, "write": "w", "query": None, "batch": None, "is_overwrite": False, "changes": [change]}
+    folder = place.path / ".cordwood.spark" / "unfinished"
+    folder.mkdir(parents=True)
+    (folder / "w.json").write_text(json.dumps(commit))
 
 
 def mark_deleted(base_offset: int) -> Step:

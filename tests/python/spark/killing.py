@@ -8,7 +8,7 @@ import shutil
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import pytest
 
 import cordwood as cw
 from cordwood.spark.write import commit as commits
+from cordwood.spark.write.journal import Journal
 from spark.writing import Sink, all_texts
 
 KILLED = 137
@@ -84,11 +85,22 @@ def stopped_at(stop: int, act: Callable[[], None]) -> Iterator[Steps]:
 
 def killed_at(stop: int, run: Callable[[], None]) -> bool:
     """Run in another process that is killed before a step. Returns whether it was."""
+    return _killed(run, stopped_at(stop, lambda: os._exit(KILLED)))
+
+
+def killed_before_it_counts(run: Callable[[], None]) -> None:
+    """Run a commit in another process that is killed when all records are appended."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Journal, "finish", lambda *_: os._exit(KILLED))
+        assert _killed(run, nullcontext())
+
+
+def _killed(run: Callable[[], None], prepared: AbstractContextManager[object]) -> bool:
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            with stopped_at(stop, lambda: os._exit(KILLED)):
+            with prepared:
                 run()
             code = 0
         except BaseException:  # noqa: BLE001  (for the message; the test fails)

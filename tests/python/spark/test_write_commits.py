@@ -218,6 +218,7 @@ def test_two_writes_at_the_same_time_do_not_disturb_each_other(root: Path) -> No
 
 def test_staged_logs_that_nobody_commits_are_removed_after_a_week(root: Path) -> None:
     orders(root).stage(0, placed((0, "a"), (1, "b")))
+    cw.LogWriter(root / "orders-2").close()
     Sink(root / "orders-2", "value").run(values("c"))
     assert len(left(root)) == 1
     week = 7 * 24 * 3600 + 60

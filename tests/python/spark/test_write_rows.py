@@ -162,6 +162,7 @@ def test_all_partitions_are_created_though_they_have_no_row(root: Path) -> None:
 
 
 def test_the_path_may_be_that_of_a_partition(root: Path) -> None:
+    cw.LogWriter(root / "orders-4").close()
     for text in ("a", "b"):
         Sink(root / "orders-4", "value").run(values(text))
     assert texts(root / "orders-4") == ["a", "b"]
@@ -169,6 +170,35 @@ def test_the_path_may_be_that_of_a_partition(root: Path) -> None:
         Sink(root / "orders-4", "value", topic="orders")
     with refuses("CORDWOOD_BAD_OPTION", "numPartitions"):
         Sink(root / "orders-4", "value", numPartitions=2)
+
+
+@pytest.mark.parametrize("batch", [None, 0])
+@pytest.mark.parametrize(
+    ("existing", "number"), [([], 3), ([0, 1, 2], 7), ([0, 1, 2], 4), ([1, 3], 5), ([0, 1, 2], 3), ([1, 3], 2), ([], 0)]
+)
+def test_the_path_of_a_partition_leaves_no_gap_in_its_topic(
+    root: Path, existing: list[int], number: int, batch: int | None
+) -> None:
+    for one in existing:
+        cw.LogWriter(root / f"orders-{one}").close()
+    before = sorted(root.rglob("*"))
+    path = root / f"orders-{number}"
+    if number <= max(existing, default=-1) + 1:
+        Sink(path, "value", batch=batch).run(values("a"))
+        return
+    with refuses("CORDWOOD_BAD_OPTION", "path: expected", f"found '{path}'") as raised:
+        Sink(path, "value", batch=batch)
+    assert sorted(root.rglob("*")) == before
+    # what the error names works
+    if not existing:
+        assert f"write to {root} with topic=orders and numPartitions={number + 1}" in str(raised.value)
+        Sink(root, "value", topic="orders", numPartitions=number + 1).run([])
+    else:
+        named = [int(one) for one in re.findall(r"/orders-([0-9]+)", str(raised.value).partition("from ")[2])]
+        for one in range(min(named), max(named)):
+            Sink(root / f"orders-{one}", "value").run(values("first"))
+    Sink(path, "value", batch=batch).run(values("a"))
+    assert texts(path) == ["a"]
 
 
 def test_settings_of_a_topic_apply_to_new_logs_and_batches(root: Path) -> None:
@@ -229,7 +259,8 @@ def test_a_row_with_an_invalid_place_fails_its_task(root: Path, row: dict[str, A
 
 def test_the_number_of_partitions_of_a_topic_must_be_known(root: Path) -> None:
     for number in (1, 3):
-        Sink(root / f"orders-{number}", "value").run(values("a"))
+        with cw.LogWriter(root / f"orders-{number}") as writer:
+            writer.append("a")
     with refuses("CORDWOOD_BAD_OPTION", "numPartitions", "1, 3"):
         Sink(root, "value", topic="orders").run(values("b"))
     with refuses("CORDWOOD_BAD_OPTION", "numPartitions", "orders-3"):
@@ -251,6 +282,11 @@ NEW_TOPIC = ["expected 0, because the new topic orders gets 1 partition", "numPa
         ([0], 1, ["expected 0, because the topic orders has 1 partition here", "{root}/orders-1"]),
         ([0, 1, 2], 7, ["expected 0 to 2, because the topic orders has 3 partitions here", "{root}/orders-7"]),
         ([0, 1, 2], -7, ["expected 0 to 2, because the topic orders has 3 partitions here", "null"]),
+        (
+            [1, 3],
+            7,
+            ["expected 1, 3, because the topic orders has 2 partitions here", "{root}/orders-4 to {root}/orders-7"],
+        ),
         ([1, 3], 2, ["expected 1, 3, because the topic orders has 2 partitions here", "{root}/orders-2"]),
     ],
 )
@@ -258,7 +294,8 @@ def test_a_row_cannot_add_a_partition_to_a_topic(
     root: Path, existing: list[int], number: int, words: list[str], batch: int | None
 ) -> None:
     for one in existing:
-        Sink(root / f"orders-{one}", "value").run(values("a"))
+        with cw.LogWriter(root / f"orders-{one}") as writer:
+            writer.append("a")
     before = sorted(root.rglob("*.log"))
     given = [{"value": b"b", "partition": n} for n in [*(existing or [0]), number]]
     for sink in (

@@ -7,6 +7,7 @@ import json
 import shutil
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,13 @@ from spark.killing import (
     Staged,
     interrupted_after_an_append,
     killed_at,
+    killed_before_it_counts,
     orders,
     rows,
     steps_of,
 )
 from spark.reading import refuses
-from spark.writing import Sink, all_texts, left, texts
+from spark.writing import Sink, all_texts, left, texts, values
 
 pytestmark = pytest.mark.python_source
 
@@ -138,20 +140,96 @@ def test_records_that_others_appended_meanwhile_stay(root: Path) -> None:
     assert left(staged.path) == []
 
 
-@pytest.mark.parametrize("damage", ["staged", "start"])
-def test_where_records_cannot_be_told_apart_all_stay(root: Path, damage: str) -> None:
-    staged = interrupted_after_an_append(root)
-    if damage == "staged":
-        for path in staged.path.rglob("staged"):
-            shutil.rmtree(path)
-    else:
-        with cw.LogWriter(staged.path / "orders-0") as other:
-            other.delete_before(other.log_end_offset)
+def moved_away(staged: Staged) -> Callable[[], None]:
+    """Move staged logs away, of records of the first partition. Returns what puts them back."""
+    place = staged.path / "orders-0" / ".cordwood.spark" / "staged"
+    away = staged.path.parent / "away"
+    place.rename(away)
+    return lambda: shutil.move(away, place) and None
+
+
+@pytest.mark.parametrize("batch", [None, 1])
+def test_an_undo_that_cannot_tell_the_records_apart_does_not_end_the_write(root: Path, batch: int | None) -> None:
+    staged = interrupted_after_an_append(root, batch=batch)
+    put_back = moved_away(staged)
     found = all_texts(staged.path)
     (write,) = unfinished_writes(staged.path)
     done = undo_write(staged.path, write.id, dry_run=False)
+    assert not done.is_undone
     assert [one.partition for one in done.partitions if one.error is not None] == [0]
     assert all_texts(staged.path) == found
+    # it is not forgotten: neither the list nor a write, which would add what it has again
+    assert [one.id for one in unfinished_writes(staged.path)] == [write.id]
+    with refuses("CORDWOOD_UNFINISHED_WRITE", "orders-0"):
+        staged.commit()
+    put_back()
+    assert undo_write(staged.path, write.id, dry_run=False).is_undone
+    assert all_texts(staged.path) == BEFORE
+    assert unfinished_writes(staged.path) == []
+    assert left(staged.path) == []
+
+
+def test_an_undo_in_part_is_repeated_for_the_rest(root: Path) -> None:
+    """The staged logs of one task are out of reach: the partitions of the other are truncated."""
+    staged = Staged(root)
+    killed_before_it_counts(staged.commit)
+    before = all_texts(staged.path)
+    assert before == BEFORE + ADDED
+    (lost,) = staged.path.rglob("task-1.*")
+    away = root / "away"
+    lost.rename(away)
+    (write,) = unfinished_writes(staged.path)
+    done = undo_write(staged.path, write.id, dry_run=False)
+    assert (done.is_undone, [one.partition for one in done.partitions if one.error]) == (False, [0, 1])
+    assert all_texts(staged.path) == before - Counter("c")
+    away.rename(lost)
+    done = undo_write(staged.path, write.id, dry_run=False)
+    assert (done.is_undone, [one.records for one in done.partitions]) == (True, [2, 2, 0])
+    assert all_texts(staged.path) == BEFORE
+
+
+@pytest.mark.parametrize("deleted", [1, 2, 3, 4, 5, 6, 7])
+@pytest.mark.parametrize("batch", [None, 1])
+@pytest.mark.parametrize("by_undo", [True, False])
+def test_records_of_a_write_are_told_apart_though_its_first_ones_were_deleted(
+    root: Path, deleted: int, batch: int | None, by_undo: bool
+) -> None:
+    """The log is: one old record, then of the write a batch of three records and one of two."""
+    path = root / "data"
+    Sink(path, topic="orders", batch=None if batch is None else 0).run(values("old"))
+    sink = Sink(path, topic="orders", batch=batch)
+    messages = [sink.stage(0, values("a", "b", "c")), sink.stage(1, values("d", "e"))]
+    killed_before_it_counts(lambda: sink.commit(messages))
+    with cw.LogWriter(path / "orders-0") as other:
+        assert other.log_end_offset == 6
+        other.delete_before(min(deleted, 6))
+        if deleted == 7:
+            other.append("other")
+    (write,) = unfinished_writes(path)
+    (one,) = write.partitions
+    assert (one.error, one.records, one.others) == (None, 6 - min(deleted, 6), int(deleted == 7))
+    if by_undo:
+        assert undo_write(path, write.id, dry_run=False).is_undone
+        assert texts(path / "orders-0") == (["other"] if deleted == 7 else [])
+    elif deleted == 7:
+        with refuses("CORDWOOD_UNFINISHED_WRITE", "orders-0"):
+            sink.commit(messages)
+    else:
+        sink.commit(messages)
+        assert texts(path / "orders-0") == list("abcde")
+
+
+def test_where_the_start_is_in_a_batch_of_others_nothing_is_removed(root: Path) -> None:
+    """Records that another program has appended at the same offsets, after a truncation, are not the write's."""
+    staged = interrupted_after_an_append(root)
+    with cw.LogWriter(staged.path / "orders-0") as other:
+        other.truncate_to(1)
+        other.append_many(["x", "y", "z"])
+        other.delete_before(2)
+    (write,) = unfinished_writes(staged.path)
+    assert [(one.records, one.others) for one in write.partitions if one.partition == 0] == [(0, 2)]
+    undo_write(staged.path, write.id, dry_run=False)
+    assert texts(staged.path / "orders-0") == ["y", "z"]
 
 
 def test_a_write_that_is_running_is_not_undone(root: Path) -> None:
@@ -222,6 +300,21 @@ def test_the_command_lists_and_undoes(root: Path) -> None:
     assert (code, "expected a data directory" in error) == (2, True)
 
 
+def test_the_command_says_that_a_write_is_not_ended(root: Path) -> None:
+    staged = interrupted_after_an_append(root)
+    put_back = moved_away(staged)
+    (write,) = unfinished_writes(staged.path)
+    done = commands.cordwood("spark-writes", staged.path, "--undo", write.id, "--apply")
+    out = " ".join(done.stdout.decode().split())
+    assert done.returncode == 1
+    assert "not all of the write was undone; it is not ended" in out
+    assert "repeat the command" in out
+    assert f"remove {write.file}" in out
+    put_back()
+    assert commands.cordwood("spark-writes", staged.path, "--undo", write.id, "--apply").returncode == 0
+    assert all_texts(staged.path) == BEFORE
+
+
 def test_the_command_says_what_stays(root: Path) -> None:
     staged = interrupted_after_an_append(root)
     with cw.LogWriter(staged.path / "orders-0") as other:
@@ -251,3 +344,34 @@ def test_an_undo_of_a_write_to_a_new_topic_leaves_no_record(root: Path) -> None:
             break
         shutil.rmtree(root / "data")
         shutil.copytree(saved, root / "data")
+
+
+def test_a_copy_warns_of_a_write_that_is_not_ended(root: Path) -> None:
+    """The copy has what the write has appended, and nothing that takes it back."""
+    staged = interrupted_after_an_append(root)
+    (write,) = unfinished_writes(staged.path)
+    advice = f"cordwood spark-writes {staged.path} --undo {write.id} --apply"
+    report = cw.copy(staged.path, root / "copied")
+    (warning,) = report.warnings
+    assert write.id in warning
+    assert advice in warning
+    # the file of the write is beside another partition
+    assert [advice in one for one in cw.copy(staged.path / "orders-2", root / "orders-2").warnings] == [True]
+    done = commands.cordwood("copy", staged.path, root / "again")
+    assert (done.returncode, advice in done.stdout.decode()) == (0, True)
+    with cw.LogWriter(staged.path / "others-0") as other:
+        other.append("x")
+    assert cw.copy(staged.path, root / "others", topics=["others"]).warnings == []
+    undo_write(staged.path, write.id, dry_run=False)
+    assert cw.copy(staged.path, root / "whole").warnings == []
+
+
+def test_verify_names_a_write_that_was_interrupted(root: Path) -> None:
+    staged = interrupted_after_an_append(root)
+    (write,) = unfinished_writes(staged.path)
+    found = [one for one in cw.verify(staged.path).findings if one.code == "spark_write_unfinished"]
+    assert [(one.severity, one.file, write.id in one.found) for one in found] == [("warning", write.file, True)]
+    with cw.LogWriter(staged.path / "orders-0"):
+        assert "spark_write_unfinished" not in {one.code for one in cw.verify(staged.path).findings}
+    undo_write(staged.path, write.id, dry_run=False)
+    assert "spark_write_unfinished" not in {one.code for one in cw.verify(staged.path).findings}

@@ -25,6 +25,7 @@ from cordwood.spark.source import SinkDataSource
 from cordwood.spark.write.commit import recover
 from cordwood.spark.write.journal import Journal
 from cordwood.spark.write.options import MAX_PARTITIONS, SinkOptions
+from cordwood.spark.write.partitions import Partitions, partitions_of_topics
 from cordwood.spark.write.rows import COLUMNS, check_columns
 
 __all__ = ["Import", "check_sources", "import_parquet"]
@@ -158,13 +159,15 @@ def _create_topics(frame: DataFrame, options: SinkOptions) -> None:
     """Create new topics with the partitions that the rows name: a write creates only the partitions of its option."""
     topic = F.col("topic") if options.topic is None else F.lit(options.topic)
     counts = frame.groupBy(topic.alias("topic")).agg(F.max("partition").alias("last")).collect()
-    existing, configs = Journal(options.root).existing(), options.configs()
+    existing, configs = partitions_of_topics(options.root, options.topic), options.configs()
     for name, last in counts:
         # rows without a partition, or with a wrong place, are left to the write
         if last is None or not _is_topic(name or "") or not 0 <= last < MAX_PARTITIONS:
             continue
+        partitions = existing.get(name) or Partitions(options.root, name)
         # an import that was interrupted here has left logs without records
-        if all(Log(options.directory(name, number)).log_end_offset == 0 for number in existing.get(name, ())):
+        is_empty = all(Log(options.directory(name, number)).log_end_offset == 0 for number in partitions.here)
+        if partitions.stated is None and is_empty:
             Path(options.root).mkdir(parents=True, exist_ok=True)
             for number in range(last + 1):
                 LogWriter(options.directory(name, number), config=configs.of(name)).close()

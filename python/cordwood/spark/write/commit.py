@@ -13,7 +13,8 @@ from cordwood._core import _partition_parts
 from cordwood.spark.errors import SEGMENT_GONE, UNFINISHED_WRITE, SparkLogError
 from cordwood.spark.write.journal import Change, Commit, Journal, Piece, unless_removed
 from cordwood.spark.write.options import SinkOptions, TopicConfigs
-from cordwood.spark.write.remains import remains_of
+from cordwood.spark.write.partitions import Partitions, partitions_of_topics
+from cordwood.spark.write.remains import Remains, remains_of
 from cordwood.spark.write.staging import LogBatches, Staged
 
 __all__ = ["check_lock", "commit_staged", "locked", "recover"]
@@ -151,7 +152,12 @@ def _pieces(
 ) -> dict[str, list[Piece]]:
     """Return the partitions that a commit changes or creates, with what is appended to each."""
     topics = _topics(options, staged)
-    pieces: dict[str, list[Piece]] = {f"{topic}-{n}": [] for topic in topics for n in range(options.partitions or 0)}
+    existing = partitions_of_topics(options.root, options.topic)
+    pieces: dict[str, list[Piece]] = {}
+    for topic in topics:
+        partitions = existing.get(topic) or Partitions(options.root, topic)
+        partitions.check_count(options.partitions)
+        pieces |= {f"{topic}-{number}": [] for number in partitions.created(options.partitions)}
     if is_overwrite:
         for name, topic, partition in journal.partitions():
             if topic in topics and options.partition in {None, partition}:
@@ -160,9 +166,6 @@ def _pieces(
         for run in one.runs:
             piece = Piece(one.place, run.start_offset, run.end_offset)
             pieces.setdefault(f"{run.topic}-{run.partition}", []).append(piece)
-    existing = journal.existing()
-    for topic in topics:
-        options.check_count(topic, existing.get(topic, ()))
     return pieces
 
 
@@ -279,25 +282,25 @@ def _append(change: Change, opened: Mapping[str, LogBatches], writer: LogWriter,
 
 def _take_back(journal: Journal, path: Path, commit: Commit, writers: Mapping[str, LogWriter]) -> None:
     """Remove what an interrupted commit appended."""
-    changes = [change for change in commit.changes if change.name in writers]
-    for change in changes:
-        writer = writers[change.name]
-        if writer.log_end_offset > change.start_offset:
-            _check_own(journal.root, writer.reader(), change, path)
-    for change in changes:
-        writers[change.name].truncate_to(change.start_offset)
+    starts = {}
+    for change in commit.changes:
+        if change.name in writers:
+            log = writers[change.name].reader()
+            found = remains_of(journal.root, log, change)
+            if found.has_others:
+                raise _has_others(journal.root, log, found, path)
+            starts[change.name] = found.start_offset
+    for name, start in starts.items():
+        writers[name].truncate_to(start)
     journal.withdraw(path)
 
 
-def _check_own(root: Path, log: Log, change: Change, path: Path) -> None:
-    """Check that the records after the start of a commit are its own. *Errors*: `CORDWOOD_UNFINISHED_WRITE`."""
-    found = remains_of(root, log, change)
-    if not found.has_others:
-        return
+def _has_others(root: Path, log: Log, found: Remains, path: Path) -> SparkLogError:
+    """Create the error for records after the start of a commit that are not its own."""
     wrong = "others" if found.error is None else f"an error: {found.error}"
-    raise SparkLogError(
+    return SparkLogError(
         UNFINISHED_WRITE,
-        f"{log.path}: expected only records of an interrupted write at offset {change.start_offset} and after, "
+        f"{log.path}: expected only records of an interrupted write at offset {found.start_offset} and after, "
         f"found {wrong}. They are not taken back, because records of others could be lost; cordwood spark-writes "
         f"{root} shows the write, and takes back what has no records of others after it; to keep all records, remove "
         f"{path}",

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cordwood import ConfigError, Log, LogConfig
+from cordwood import ConfigError, LogConfig
 from cordwood._core import _is_topic, _local_path, _nearest, _partition_parts
 from cordwood.spark.errors import bad_option
-from cordwood.spark.write.journal import is_log
 
 __all__ = ["MAX_PARTITIONS", "SinkOptions", "TopicConfigs"]
 
@@ -96,29 +95,6 @@ class SinkOptions:
     def directory(self, topic: str, partition: int) -> Path:
         """Return the path of a partition directory."""
         return Path(self.root, f"{topic}-{partition}")
-
-    def check_count(self, topic: str, existing: tuple[int, ...]) -> None:
-        """Check that the option `numPartitions` agrees with the partitions that a topic has.
-
-        *existing*: ascending. If some are missing, the topic has more than these. A topic without records may get more
-        partitions. *Errors*: `CORDWOOD_BAD_OPTION`.
-        """
-        if self.partitions is None or not existing:
-            return
-        count = existing[-1] + 1
-        if len(existing) < count <= self.partitions or count == self.partitions:
-            return
-        if count < self.partitions:
-            # another first write has created the rest meanwhile
-            if is_log(self.directory(topic, self.partitions - 1)):
-                return
-            # one was interrupted while it created the partitions
-            if all(Log(self.directory(topic, n)).log_end_offset == 0 for n in existing):
-                return
-        most = f"{count} or more" if len(existing) < count else f"{count}"
-        expected = f"{most}, because the topic {topic} has the partition {topic}-{existing[-1]} as its last one here"
-        advice = f"to add a partition to the topic, write to its path first: {self.directory(topic, count)}"
-        raise bad_option("numPartitions", f"{expected}; {advice}", str(self.partitions))
 
 
 def _place(path: str, topic: str | None, *, has_topics: bool) -> tuple[str, str | None, int | None]:

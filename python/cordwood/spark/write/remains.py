@@ -1,12 +1,12 @@
 """What an interrupted commit has left in a log. Does not use Spark."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cordwood import CordwoodError, Log
 from cordwood.spark.write.journal import Change
-from cordwood.spark.write.staging import LogBatches
+from cordwood.spark.write.staging import Fingerprint, LogBatches
 
 __all__ = ["Remains", "remains_of"]
 
@@ -16,7 +16,7 @@ class Remains:
     """The records of a log after the start of a commit: first the records of the commit, then records of others."""
 
     start_offset: int
-    """The log end offset before the commit."""
+    """The log end offset before the commit, or the log start offset, if records of the commit were deleted since."""
 
     end_offset: int
     """The offset after the last record of the commit (exclusive)."""
@@ -34,25 +34,30 @@ class Remains:
 
 
 def remains_of(root: Path, log: Log, change: Change) -> Remains:
-    """Compare a log with the staged logs of a commit, batch by batch."""
-    start, end = change.start_offset, log.log_end_offset
+    """Compare a log with the staged logs of a commit, batch by batch, from its start on."""
+    start, end = max(change.start_offset, log.log_start_offset), log.log_end_offset
     # a log that was truncated since has nothing of the commit
     if end <= start:
         return Remains(start, start, start)
     try:
         found = LogBatches(log, start).fingerprints(start, end)
         last = start
-        for (count, checksum), own in zip(found, _staged(root, change), strict=False):
-            if (count, checksum) != own:
+        for batch, own in zip(found, _staged(root, change, start), strict=False):
+            if batch != own:
                 break
-            last += count
+            last = batch.base_offset + batch.count
         return Remains(start, last, end)
     except (CordwoodError, OSError) as error:
-        # a log whose start was moved, staged logs that somebody removed
+        # staged logs that are out of reach, or that somebody removed
         return Remains(start, start, end, str(error))
 
 
-def _staged(root: Path, change: Change) -> Iterator[tuple[int, int]]:
+def _staged(root: Path, change: Change, start_offset: int) -> Iterator[Fingerprint]:
+    """Return the batches of a commit that end after an offset of the log, with their offsets in the log."""
     opened = {piece.place: LogBatches(Log(root / piece.place)) for piece in change.pieces}
+    base_offset = change.start_offset
     for piece in change.pieces:
-        yield from opened[piece.place].fingerprints(piece.start_offset, piece.end_offset)
+        for batch in opened[piece.place].fingerprints(piece.start_offset, piece.end_offset):
+            if base_offset + batch.count > start_offset:
+                yield replace(batch, base_offset=base_offset)
+            base_offset += batch.count

@@ -4,7 +4,7 @@ import os
 import shutil
 import uuid
 import zlib
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from cordwood.spark.write.journal import Journal
 from cordwood.spark.write.options import TopicConfigs
 from cordwood.spark.write.refused_row import REFUSALS, refusal
 
-__all__ = ["LogBatches", "Run", "Staged", "StagingLog"]
+__all__ = ["Fingerprint", "LogBatches", "Run", "Staged", "StagingLog"]
 
 # rows are collected up to this size, so that each partition gets large batches
 _BUFFER_BYTES = 32 << 20
@@ -160,13 +160,14 @@ class LogBatches:
         """The log end offset."""
         return self._log.log_end_offset
 
-    def fingerprints(self, start_offset: int, end_offset: int) -> Iterator[tuple[int, int]]:
-        """Return the number of records of each batch of a run, and a checksum of all that an append does not change."""
+    def fingerprints(self, start_offset: int, end_offset: int) -> Iterator["Fingerprint"]:
+        """Return what identifies each batch of a run; the first one may begin before it."""
         for number in self._between(start_offset, end_offset):
             with Path(self._files[self._segments[number]]).open("rb") as file:
                 file.seek(self._positions[number])
                 header, rest = file.read(_STAMPED_END), file.read(self._sizes[number] - _STAMPED_END)
-            yield self._counts[number], zlib.crc32(rest, zlib.crc32(header[_UNSTAMPED_FIELDS]))
+            checksum = zlib.crc32(rest, zlib.crc32(header[_UNSTAMPED_FIELDS]))
+            yield Fingerprint(self._base_offsets[number], self._counts[number], checksum)
 
     def chunks(self, start_offset: int, end_offset: int) -> Iterator[bytes]:
         """Return the bytes of the batches of a run, several batches at a time."""
@@ -187,7 +188,20 @@ class LogBatches:
 
     def _between(self, start_offset: int, end_offset: int) -> range:
         """Return the numbers of the batches of a run."""
-        return range(bisect_left(self._base_offsets, start_offset), bisect_left(self._base_offsets, end_offset))
+        first = bisect_right(self._base_offsets, start_offset) - 1
+        return range(max(first, 0), bisect_left(self._base_offsets, end_offset))
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What identifies a batch of a log."""
+
+    base_offset: int
+    count: int
+    """The number of its records."""
+
+    checksum: int
+    """Of all that an append does not change."""
 
 
 def _sync(path: Path) -> None:

@@ -31,7 +31,8 @@ class WrittenPartition:
     """The partition."""
 
     start_offset: int
-    """The log end offset before the write: the offset of its first record."""
+    """The offset of its first record: the log end offset before the write, or the log start offset, if records of the
+    write were deleted since."""
 
     end_offset: int
     """The offset after its last record (exclusive). `start_offset` if it has none here."""
@@ -40,7 +41,8 @@ class WrittenPartition:
     """The number of offsets after these that are not of the write. Then none is removed from this partition."""
 
     error: str | None = None
-    """Why the records of the write cannot be told from others: all count as records of others. `None`: they can."""
+    """Why the records of the write cannot be told from others, such as staged logs that are out of reach: all count as
+    records of others, and an undo does not end the write. `None`: they can be told."""
 
     @property
     def records(self) -> int:
@@ -83,7 +85,7 @@ class UnfinishedWrite:
     """The path of the file that describes it."""
 
     is_undone: bool = False
-    """Whether `undo_write` has ended it."""
+    """Whether `undo_write` has ended it. If it was not a dry run, `False`: `error` of a partition says why not."""
 
     @property
     def topics(self) -> list[str]:
@@ -122,10 +124,15 @@ def undo_write(path: str | os.PathLike[str], write: str, *, dry_run: bool = True
 
     *path*: a data directory. *write*: the `id`. With *dry_run* nothing is changed.
 
-    Each log is truncated to where it ended before the write, with the locks of all of its partitions. A log in which
-    other records follow those of the write is not changed: `WrittenPartition.is_kept`. Then records of the write stay
-    visible there, and later writes go on after them. Logs that the write has created stay, without records. The next
-    write to the directory does the same as this function, but is refused where records of others follow.
+    Each log is truncated to where it ended before the write, with the locks of all of its partitions; if records of the
+    write were deleted since, to the log start offset. A log in which other records follow those of the write is not
+    changed: `WrittenPartition.is_kept`. Then records of the write stay visible there, and later writes go on after
+    them; a micro-batch that Spark repeats is written again, beside them. Logs that the write has created stay, without
+    records. The next write to the directory does the same as this function, but is refused where records of others
+    follow.
+
+    A log of which it cannot be told whose its records are (`WrittenPartition.error`) is not changed either. The write
+    is not ended then: `is_undone` is `False`, what it has staged stays, and the call can be repeated.
 
     *Errors*: as for `LogDir`; `CORDWOOD_NOT_FOUND` if there is no such write; `CORDWOOD_LOCKED` if a process has a
     lock of one of the partitions, as the write itself while it is running; `CORDWOOD_UNFINISHED_WRITE` if the write
@@ -165,14 +172,15 @@ def _undone(journal: Journal, file: Path, commit: Commit, *, dry_run: bool) -> U
         raise
     except (CordwoodError, OSError) as error:
         raise SparkLogError.of(error) from error
-    # a later write removes the rest
-    with suppress(SparkLogError, OSError):
-        journal.remove_staged(commit.write)
-    return replace(found, is_undone=True)
+    if found.is_undone:
+        # a later write removes the rest
+        with suppress(SparkLogError, OSError):
+            journal.remove_staged(commit.write)
+    return found
 
 
 def _truncated(journal: Journal, file: Path, commit: Commit) -> UnfinishedWrite:
-    """Truncate the logs of a write, and remove its file."""
+    """Truncate the logs of a write, and remove its file, unless the records of a log cannot be told from others."""
     names = [change.name for _, _, change in _logs(journal, commit)]
     with locked(journal, names, TopicConfigs(str(journal.root))) as writers:
         # the locks show that its process has ended; it may have ended its commit before
@@ -183,8 +191,10 @@ def _truncated(journal: Journal, file: Path, commit: Commit) -> UnfinishedWrite:
         for one in found.partitions:
             if not one.is_kept:
                 writers[f"{one.topic}-{one.partition}"].truncate_to(one.start_offset)
+        if any(one.error is not None for one in found.partitions):
+            return found
         journal.withdraw(file)
-    return found
+    return replace(found, is_undone=True)
 
 
 def _described(

@@ -17,6 +17,7 @@ from cordwood.spark.workers import freeze_modules
 from cordwood.spark.write.commit import check_lock, commit_staged, recover
 from cordwood.spark.write.journal import Journal
 from cordwood.spark.write.options import SinkOptions
+from cordwood.spark.write.partitions import partitions_of_topics
 from cordwood.spark.write.rows import RowLayout, check_columns
 from cordwood.spark.write.staging import Staged, StagingLog
 
@@ -112,9 +113,12 @@ def _layout(options: Mapping[str, str], schema: StructType) -> RowLayout:
         check_lock(checked.root)
         # topics of rows are known when they are committed
         recover(checked.root, [] if checked.topic is None else [checked.topic], checked.configs())
-        layout = RowLayout(checked, Journal(checked.root).existing())
-    if checked.topic is not None and checked.partitions is not None:
-        layout.partitions_of(checked.topic)
+        layout = RowLayout(checked, partitions_of_topics(checked.root, checked.topic))
+    if checked.topic is not None:
+        partitions = layout.partitions_of(checked.topic)
+        partitions.check_count(checked.partitions)
+        if checked.partition is not None:
+            partitions.check_path(checked.partition)
     return layout
 
 
