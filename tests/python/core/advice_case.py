@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from core.damage_steps import Step
 
+# what advice about lost records says
+LOST_OFFSETS = "from another replica"
+
 
 @dataclass(frozen=True)
 class Case:
