@@ -62,7 +62,9 @@ pub(crate) use batch_table::FoundBatch;
 pub(crate) use buckets::{Bucket, Buckets};
 pub(crate) use damage::{Bounds, Damage, EpochsBefore, Preceding};
 pub(crate) use damaged_span::{DamagedSpan, UNSEARCHED};
-pub(crate) use entry_match::{OffsetMatch, is_time_of, time_entry_follows};
+pub(crate) use entry_match::OffsetMatch;
+#[cfg(feature = "inspect")]
+pub(crate) use entry_match::{is_time_of, time_entry_follows};
 pub(crate) use file_budget::{close_deleted_files, with_descriptors};
 use file_slots::{FileSlots, Slot};
 use lazy_table::LazyTable;
@@ -79,7 +81,6 @@ pub(crate) use shared_bytes::SharedBytes;
 pub(crate) use shared_bytes::reusable;
 pub(crate) use staged::StagedSegment;
 pub(crate) use tail::Tail;
-#[cfg(feature = "inspect")]
 pub(crate) use time_lookups::TimeLookups;
 use time_table::TimeTable;
 use verified_batches::VerifiedBatches;
