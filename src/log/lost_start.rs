@@ -32,22 +32,21 @@ impl Log {
         data_directory: Option<&DataDirectory>,
     ) -> Result<Option<LostStart>> {
         let Some(first) = self.segments().first().map(|first| first.base_offset()) else { return Ok(None) };
+        let own = checkpoint.map(|checkpoint| checkpoint.log_start_offset);
+        if own.is_some_and(|start| first <= start) {
+            return Ok(None);
+        }
+        let lost = self.start_by_epochs()?;
         let line = data_directory.map_or(Ok(None), DataDirectory::log_start_offset)?;
         let is_deleted = data_directory.is_some() && line.is_none_or(|start| start >= first);
-        if let Some(Checkpoint { log_start_offset: start, .. }) = checkpoint {
-            if first <= start {
-                return Ok(None);
-            }
-            if !is_deleted {
-                return Ok(Some(LostStart { start, first, file: CHECKPOINT }));
-            }
+        if let Some(start) = own.filter(|_| !is_deleted) {
+            return Ok(Some(LostStart { start, first, file: CHECKPOINT }));
         }
         // of a log that a writer had, its own files tell; a line at or above the first segment, as a broker
         // leaves it for a minute, too, and one below is that of a log whose start is in remote storage
         if line.is_some() || self.directory().identity_of(DURABLE)?.is_some() {
             return Ok(None);
         }
-        let lost = self.start_by_epochs()?;
         let is_lost = lost.is_some() && self.unfinished_deletion(data_directory)?.is_none();
         let file = LEADER_EPOCH_CHECKPOINT;
         Ok(lost.filter(|_| is_lost).map(|start| LostStart { start, first, file }))
@@ -106,6 +105,10 @@ impl Log {
             let checkpoint = Checkpoint::read(self.directory())?;
             if checkpoint.is_some_and(|checkpoint| checkpoint.starting_at.is_some()) {
                 // all its records are being removed
+                return Ok(None);
+            }
+            if checkpoint.is_none() && self.start_by_epochs()?.is_none() {
+                // usual, and known without the files of the data directory
                 return Ok(None);
             }
             self.lost_start(checkpoint, DataDirectory::with_lines_of(self.directory())?.as_ref())

@@ -38,10 +38,13 @@ impl EpochsBefore {
     pub(crate) const UNKNOWN: Self = Self { highest: -1, earlier: -1 };
 
     pub(crate) fn after(before: Option<Preceding>) -> Self {
-        before.map_or(Self::UNKNOWN, |before| Self {
-            highest: before.leader_epoch,
-            earlier: before.earlier_epoch,
-        })
+        before.map_or(Self::UNKNOWN, Self::from)
+    }
+}
+
+impl From<Preceding> for EpochsBefore {
+    fn from(before: Preceding) -> Self {
+        Self { highest: before.leader_epoch, earlier: before.earlier_epoch }
     }
 }
 

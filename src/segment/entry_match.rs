@@ -7,9 +7,9 @@ use crate::types::TimestampOffset;
 /// The offset of an entry of an offset index, compared with a batch at or after the entry's position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OffsetMatch {
-    /// The last offset of the batch, which Kafka stores since 0.11.
+    /// The last offset of the batch, which Kafka 4 stores.
     Last,
-    /// The base offset of the batch, which Kafka 0.8 to 0.11 stored.
+    /// The base offset of the batch, which old versions of Kafka stored (0.8 to 0.11).
     First,
     /// Another offset of the batch.
     Inside,

@@ -58,10 +58,11 @@ impl Walk {
     #[cold]
     pub(super) fn is_after_epoch_fall(&mut self, header: &BatchHeader) -> Result<bool> {
         let Some(before) = self.before else { return Ok(false) };
+        if header.base_offset <= before.last_offset || header.last_offset >= self.bounds.upper {
+            return Ok(false);
+        }
         let next = self.header_at(self.position + u64::from(header.size))?.ok().copied();
-        let is_inside = header.base_offset > before.last_offset && header.last_offset < self.bounds.upper;
-        let is_fall =
-            is_inside && is_epoch_fall(before.earlier_epoch, before.leader_epoch, header, next.as_ref());
+        let is_fall = is_epoch_fall(before.earlier_epoch, before.leader_epoch, header, next.as_ref());
         if is_fall {
             let leader_epoch = header.leader_epoch;
             self.before = Some(Preceding { leader_epoch, earlier_epoch: leader_epoch, ..before });

@@ -14,6 +14,7 @@ FALLS = {
     "after the first batch of a segment": [[5, 5], [5, 2, 2]],
     "to the last batch": [[5, 5, 5, 2]],
     "to the only batch of the last segment": [[5, 5, 5], [2]],
+    "after a segment of one batch": [[5, 5, 5], [5], [2, 2]],
     "by one": [[5, 5, 5, 4, 4], [4, 4]],
     "and rise again": [[5, 5, 2, 2, 3], [3, 4, 9]],
     "twice": [[7, 7, 4, 4], [4, 1, 1]],

@@ -235,9 +235,9 @@ class LogWriter:
         """Append the rows of an object with `__arrow_c_stream__`: a pyarrow table or reader, a Polars frame, a `Scan`.
 
         Columns: `value`, and optionally `key` (both binary or string, also large and view types; null is null),
-        `timestamp` (with a time zone and any unit, or int64 ms; null and -1 ms are none, and a fraction of a ms before
-        1970 is an error; without the column it is the present time) and `headers` (a list of structs of key and value,
-        or a map). `offset` and `timestamp_type` are ignored, so that the result of a scan can be appended.
+        `timestamp` (with a time zone and any unit, or int64 ms; null and -1 ms mean no timestamp; a time less than 1 ms
+        before 1970 is an error; without the column it is the present time) and `headers` (a list of structs of key and
+        value, or a map). `offset` and `timestamp_type` are ignored, so that the result of a scan can be appended.
 
         *Cost*: no Python object is made for a record, and one record batch is in memory at a time. Each record batch is
         appended as by `append_many`; if one fails, the earlier ones stay. pyarrow is not needed.

@@ -179,68 +179,57 @@ impl Survey {
 /// they are not damage.
 pub(super) fn survey(log: &Log, from_disk: bool) -> Result<Vec<Survey>> {
     let mut surveys: Vec<Survey> = Vec::with_capacity(log.segments().len());
-    // up to the end of the segment before, and up to its last batch
-    let (mut leader_epoch, mut epoch_before_last) = (-1, -1);
+    let mut epochs = EpochsBefore::UNKNOWN;
     for segment in log.segments().iter() {
         if from_disk {
             segment.forget_cached()?;
         }
-        let (survey, epochs) = survey_segment(log, segment, leader_epoch, epoch_before_last)?;
+        let (survey, Epochs { first, after }) = survey_segment(log, segment, epochs)?;
         // more than one batch with a higher epoch: the epochs fell
-        let is_last_alone = survey.first_leader_epoch().is_none_or(|first| epoch_before_last <= first);
-        if epochs.first < leader_epoch
+        let is_last_alone = survey.first_leader_epoch().is_none_or(|first| epochs.earlier <= first);
+        if first < epochs.highest
             && is_last_alone
             && let Some(previous) = surveys.last_mut()
         {
-            previous.reject_last_epoch(leader_epoch, epoch_before_last);
+            previous.reject_last_epoch(epochs.highest, epochs.earlier);
         }
-        (leader_epoch, epoch_before_last) = (epochs.last, epochs.before_last);
+        epochs = after;
         surveys.push(survey);
     }
     Ok(surveys)
 }
 
-/// The highest leader epochs up to places in a segment.
+/// The leader epochs of a segment.
 struct Epochs {
-    /// Before the first batch: lower than that of the segment before if that is damaged.
+    /// The highest one before the first batch: lower than that of the segment before if that is damaged.
     first: i32,
-    before_last: i32,
-    last: i32,
+    after: EpochsBefore,
 }
 
-/// A walk through a segment after these leader epochs, the highest ones up to the last batch before it and up
-/// to the one before that.
+/// A walk through a segment after these leader epochs.
 ///
 /// A single batch with a lower epoch is damaged itself, unless it contradicts only the last one before it.
-fn walk_of(segment: &Segment, leader_epoch: i32, epoch_before_last: i32) -> Result<Walk> {
-    let epochs = EpochsBefore { highest: leader_epoch, earlier: epoch_before_last };
+fn walk_of(segment: &Segment, epochs: EpochsBefore) -> Result<Walk> {
     let mut walk = segment.walk(epochs, SCAN_READ)?;
     let Ok(&first) = walk.header_at(0)? else { return Ok(walk) };
     let is_single = walk.header_at(u64::from(first.size))?.is_err();
-    if is_single && first.leader_epoch < epoch_before_last {
+    if is_single && first.leader_epoch < epochs.earlier {
         return segment.walk(epochs, SCAN_READ);
     }
     segment.walk_after(epochs, SCAN_READ)
 }
 
-fn survey_segment(
-    log: &Log,
-    segment: &Arc<Segment>,
-    leader_epoch: i32,
-    epoch_before_last: i32,
-) -> Result<(Survey, Epochs)> {
+fn survey_segment(log: &Log, segment: &Arc<Segment>, epochs: EpochsBefore) -> Result<(Survey, Epochs)> {
     let size = segment.file_size()?;
     let mut survey = Survey { segment: Arc::clone(segment), size, pieces: Vec::new() };
-    let mut walk = walk_of(segment, leader_epoch, epoch_before_last)?;
-    let first = walk.before.map_or(leader_epoch, |before| before.leader_epoch);
-    let mut before_last = first;
+    let mut walk = walk_of(segment, epochs)?;
+    let first = EpochsBefore::after(walk.before).highest;
     loop {
         log.options().interrupt.check()?;
         let before = walk.before;
         let damage = match walk.step_through()? {
             Step::End => break,
             Step::Batch(batch) => {
-                before_last = before.map_or(before_last, |before| before.leader_epoch);
                 survey.add_batch(&batch);
                 continue;
             }
@@ -285,6 +274,5 @@ fn survey_segment(
             is_zero: walk.log.is_zero(start, size)?,
         });
     }
-    let last = before.map_or(first, |before| before.leader_epoch);
-    Ok((survey, Epochs { first, before_last, last }))
+    Ok((survey, Epochs { first, after: EpochsBefore::after(before) }))
 }

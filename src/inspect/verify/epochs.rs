@@ -21,8 +21,7 @@ pub(super) fn falls(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
             continue;
         };
         if run.epoch >= highest.epoch {
-            let earlier = if run.epoch > highest.epoch { highest.epoch } else { earlier };
-            before = Some((*number, *run, earlier));
+            before = Some((*number, *run, highest.epoch));
             continue;
         }
         let is_higher_before = highest.batches > 1 || earlier > run.epoch;

@@ -40,7 +40,7 @@ impl Cursor {
         self.before = walk.before;
         match walk.step_through()? {
             Step::End => {
-                self.epochs = self.before.map(|before| EpochsBefore::after(Some(before))).or(self.epochs);
+                self.epochs = self.before.map(EpochsBefore::from).or(self.epochs);
                 self.segment_end = self.before.map(|before| before.last_offset + 1);
                 self.walk = None;
             }

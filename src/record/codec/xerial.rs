@@ -6,7 +6,8 @@
 //! ```
 //!
 //! As the Java library reads it: any version in the first header, several streams one after another, and up
-//! to three bytes after the last chunk. 16 bytes that begin like a further header and are none are ignored.
+//! to three bytes after the last chunk. Where a length is expected, 16 bytes that begin with 82 'S' 'N' 'A'
+//! but are no header are skipped.
 
 use super::{Codec, grow};
 use crate::error::Malformed;

@@ -114,7 +114,7 @@ pub(in crate::writer) fn scan(
     Ok(Scanned {
         parts,
         end_offset: cut.as_ref().map_or_else(|| walk.expected_offset(), |(damage, _)| damage.offset),
-        epochs_before_next: before.map_or(epochs_before, |before| EpochsBefore::after(Some(before))),
+        epochs_before_next: before.map_or(epochs_before, EpochsBefore::from),
         epochs,
         has_producers,
         cut,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use cordwood::log::Ranges;
 use cordwood::types::Io;
@@ -126,14 +126,13 @@ fn a_limit_of_two_open_files_reads_everything_with_few_open() {
         let dir = crate::support::reading::copy(&partition.dir, parent.path(), &partition.name);
         let log = Log::open(&dir, LogOptions { io, max_open_files: 2, ..LogOptions::default() }).unwrap();
         let done = AtomicBool::new(false);
-        let max = std::thread::scope(|scope| {
-            let watcher = scope.spawn(|| {
-                let mut max = 0;
+        let max = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
                 while !done.load(Ordering::Relaxed) {
-                    max = max.max(open_or_mapped(&dir).len());
+                    max.fetch_max(open_or_mapped(&dir).len(), Ordering::Relaxed);
                     std::thread::yield_now();
                 }
-                max
             });
             let read = all(&log, cordwood::log::OnDamage::Raise).whole();
             assert!(read.records().eq(naive.records()));
@@ -147,11 +146,17 @@ fn a_limit_of_two_open_files_reads_everything_with_few_open() {
                 let found = log.offset_for_time(record.timestamp).unwrap().unwrap();
                 assert_eq!(found.offset, naive.offset_for_time(0, record.timestamp).unwrap().offset);
             }
+            // on a busy machine the watcher may not have looked yet
+            for _ in 0..1000 {
+                if max.load(Ordering::Relaxed) > 0 {
+                    break;
+                }
+                assert!(all(&log, cordwood::log::OnDamage::Raise).whole().records().eq(naive.records()));
+            }
             done.store(true, Ordering::Relaxed);
-            watcher.join().unwrap()
         });
-        // a watcher that had to wait for a processor may have seen none
-        assert!(max <= 6, "{max} files of the log at once");
+        let max = max.into_inner();
+        assert!((1..=6).contains(&max), "{max} files of the log at once");
         assert!(log.files_opened() > 100);
         // the files that are kept while nothing is read
         assert!(open_or_mapped(&dir).len() <= 2, "{:?}", open_or_mapped(&dir));
