@@ -11,8 +11,10 @@ import org.apache.kafka.common.utils.Exit;
 import org.apache.kafka.common.utils.Time;
 
 import java.nio.file.Path;
+import java.util.HashSet;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -24,10 +26,15 @@ final class Starting {
     private static final long STOP_SECONDS = 20;
     /** A broker that has started ends within this time if its replica manager or its cleaner cannot read their files. */
     private static final long WATCHED_MILLIS = 1500;
+    /** A partition whose directory is not online keeps its leader for a moment after the start. */
+    private static final long LEADER_SECONDS = 20;
 
     private Starting() { }
 
-    /** Answers `ended`, the reason, or `offsets`: for each name in `partitions` its first and end offset, or an error. */
+    /**
+     * Answers `ended`, the reason, or `offsets`: for each name in `partitions` its first and end offset, or an
+     * error. An error is awaited for those that are also in `unserved`.
+     */
     static void answer(JsonNode question, ObjectNode answer) throws Exception {
         CompletableFuture<String> ended = new CompletableFuture<>();
         Exit.setExitProcedure((status, message) -> end(ended, "exit " + status));
@@ -63,7 +70,7 @@ final class Starting {
             CompletableFuture<String> later = new CompletableFuture<>();
             Exit.setExitProcedure((status, message) -> end(later, "exit " + status));
             Exit.setHaltProcedure((status, message) -> end(later, "halt " + status));
-            offsets(question.path("partitions"), "127.0.0.1:" + port, later, answer.putObject("offsets"));
+            offsets(question, "127.0.0.1:" + port, later, answer.putObject("offsets"));
             try {
                 reason = later.get(WATCHED_MILLIS, TimeUnit.MILLISECONDS);
             } catch (TimeoutException running_on) {
@@ -80,20 +87,29 @@ final class Starting {
         throw new IllegalStateException("the broker wants to end: " + reason);
     }
 
-    private static void offsets(JsonNode names, String address, CompletableFuture<String> later, ObjectNode into) throws Exception {
+    private static void offsets(JsonNode question, String address, CompletableFuture<String> later, ObjectNode into) throws Exception {
+        Set<String> unserved = new HashSet<>();
+        question.path("unserved").forEach(name -> unserved.add(name.asText()));
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", address, "default.api.timeout.ms", 5000, "request.timeout.ms", 4000))) {
-            for (JsonNode name : names) {
-                int dash = name.asText().lastIndexOf('-');
-                TopicPartition partition = new TopicPartition(name.asText().substring(0, dash), Integer.parseInt(name.asText().substring(dash + 1)));
-                try {
+            for (JsonNode name : question.path("partitions")) {
+                long patience = System.nanoTime() + TimeUnit.SECONDS.toNanos(LEADER_SECONDS);
+                do {
                     if (later.isDone()) return;
-                    long first = admin.listOffsets(Map.of(partition, OffsetSpec.earliest())).partitionResult(partition).get(6, TimeUnit.SECONDS).offset();
-                    long end = admin.listOffsets(Map.of(partition, OffsetSpec.latest())).partitionResult(partition).get(6, TimeUnit.SECONDS).offset();
-                    into.putArray(name.asText()).add(first).add(end);
-                } catch (ExecutionException | TimeoutException error) {
-                    into.put(name.asText(), String.valueOf(error.getCause()));
-                }
+                    offsets(admin, name.asText(), into);
+                } while (unserved.contains(name.asText()) && into.get(name.asText()).isArray() && System.nanoTime() < patience);
             }
+        }
+    }
+
+    private static void offsets(Admin admin, String name, ObjectNode into) throws InterruptedException {
+        int dash = name.lastIndexOf('-');
+        TopicPartition partition = new TopicPartition(name.substring(0, dash), Integer.parseInt(name.substring(dash + 1)));
+        try {
+            long first = admin.listOffsets(Map.of(partition, OffsetSpec.earliest())).partitionResult(partition).get(6, TimeUnit.SECONDS).offset();
+            long end = admin.listOffsets(Map.of(partition, OffsetSpec.latest())).partitionResult(partition).get(6, TimeUnit.SECONDS).offset();
+            into.putArray(name).add(first).add(end);
+        } catch (ExecutionException | TimeoutException error) {
+            into.put(name, String.valueOf(error.getCause()));
         }
     }
 
