@@ -32,8 +32,8 @@ final class Starting {
     private Starting() { }
 
     /**
-     * Answers `ended`, the reason, or `offsets`: for each name in `partitions` its first and end offset, or an
-     * error. An error is awaited for those that are also in `unserved`.
+     * Answers `ended`, the reason, or `offsets`: for each name in `partitions` its first and end offset, or
+     * an error. An error is awaited for those that are also in `unserved`.
      */
     static void answer(JsonNode question, ObjectNode answer) throws Exception {
         CompletableFuture<String> ended = new CompletableFuture<>();
