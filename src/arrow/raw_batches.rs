@@ -64,7 +64,7 @@ pub fn decode_cells(
     let mut refusals = Vec::new();
     for cell in cells {
         interrupt.check()?;
-        match cell.map(|cell| parts_of(cell, max_batch_bytes)).transpose() {
+        match cell.map(|cell| parts_of(cell, max_batch_bytes, interrupt)).transpose()?.transpose() {
             Ok(parts) => {
                 columns.append(parts.as_deref());
                 refusals.push(None);
@@ -83,20 +83,31 @@ pub fn decode_cells(
 }
 
 /// Decodes all batches of a cell before any record is returned: one may be damaged.
-fn parts_of(cell: &[u8], max_batch_bytes: usize) -> Result<Vec<Part<'_>>, Refused> {
+///
+/// # Errors
+/// That of `interrupt`.
+fn parts_of(
+    cell: &[u8],
+    max_batch_bytes: usize,
+    interrupt: Interrupt,
+) -> Result<Result<Vec<Part<'_>>, Refused>> {
     let mut parts: Vec<Part<'_>> = Vec::new();
-    let mut position = 0;
+    let (mut position, mut sums) = (0, Sums::default());
     while let Some(rest) = cell.get(position..).filter(|rest| !is_part(rest)) {
-        let refused = |reason| Refused { position, reason };
-        let (part, size) = Part::first(rest, max_batch_bytes).map_err(refused)?;
-        parts.extend(part);
-        let sum = |of: fn(&Part<'_>) -> usize| parts.iter().map(of).sum();
-        let sums =
-            [sum(|part| part.bytes.len()), sum(|part| part.spans.len()), sum(|part| part.header_bytes)];
-        ensure_within(max_batch_bytes, sums).map_err(refused)?;
+        interrupt.check()?;
+        let (part, size) = match Part::first(rest, max_batch_bytes) {
+            Ok(first) => first,
+            Err(reason) => return Ok(Err(Refused { position, reason })),
+        };
+        if let Some(part) = part.filter(|part| !part.spans.is_empty()) {
+            if let Err(reason) = sums.add(&part, max_batch_bytes) {
+                return Ok(Err(Refused { position, reason }));
+            }
+            parts.push(part);
+        }
         position += size;
     }
-    Ok(parts)
+    Ok(Ok(parts))
 }
 
 /// Whether the bytes are a part of a batch, or none, as at the end of the response to a fetch: clients ignore
@@ -110,21 +121,36 @@ fn is_part(bytes: &[u8]) -> bool {
     length >= MIN_LENGTH && *magic <= 2 && bytes.len() < length.saturating_add(LOG_OVERHEAD)
 }
 
-/// Checks the sums of a cell: bytes, records and bytes of headers.
-fn ensure_within(
-    max_batch_bytes: usize,
-    [bytes, records, header_bytes]: [usize; 3],
-) -> Result<(), Malformed> {
-    let max_records = max_batch_bytes / LIMIT_PER_RECORD;
-    let max_header_bytes = max_batch_bytes.saturating_mul(HEADERS_PER_LIMIT);
-    if bytes <= max_batch_bytes && records <= max_records && header_bytes <= max_header_bytes {
-        return Ok(());
+/// The sums of a cell.
+#[derive(Default)]
+struct Sums {
+    bytes: usize,
+    records: usize,
+    header_bytes: usize,
+}
+
+impl Sums {
+    /// Adds a batch; fails if the cell has too much then.
+    fn add(&mut self, part: &Part<'_>, max_batch_bytes: usize) -> Result<(), Malformed> {
+        self.bytes += part.bytes.len();
+        self.records += part.spans.len();
+        self.header_bytes += part.header_bytes;
+        self.ensure_within(max_batch_bytes)
     }
-    let expected = format!(
-        "at most {max_batch_bytes} bytes, {max_records} records and {max_header_bytes} bytes of headers in a cell"
-    );
-    let found = format!("at least {bytes} bytes, {records} records and {header_bytes} bytes of headers");
-    Err(Malformed { expected, found, reason: Reason::TooLarge })
+
+    fn ensure_within(&self, max_batch_bytes: usize) -> Result<(), Malformed> {
+        let &Self { bytes, records, header_bytes } = self;
+        let max_records = max_batch_bytes / LIMIT_PER_RECORD;
+        let max_header_bytes = max_batch_bytes.saturating_mul(HEADERS_PER_LIMIT);
+        if bytes <= max_batch_bytes && records <= max_records && header_bytes <= max_header_bytes {
+            return Ok(());
+        }
+        let expected = format!(
+            "at most {max_batch_bytes} bytes, {max_records} records and {max_header_bytes} bytes of headers in a cell"
+        );
+        let found = format!("at least {bytes} bytes, {records} records and {header_bytes} bytes of headers");
+        Err(Malformed { expected, found, reason: Reason::TooLarge })
+    }
 }
 
 impl<'a> Part<'a> {
@@ -156,7 +182,8 @@ impl<'a> Part<'a> {
         loop {
             let has_more = records.next_spans(&part.bytes, ROWS_AT_ONCE, &mut next, |_| ())?;
             part.extend(&next)?;
-            ensure_within(max_batch_bytes, [part.bytes.len(), part.spans.len(), part.header_bytes])?;
+            let (bytes, records, header_bytes) = (part.bytes.len(), part.spans.len(), part.header_bytes);
+            Sums { bytes, records, header_bytes }.ensure_within(max_batch_bytes)?;
             if !has_more {
                 return Ok((Some(part), size));
             }

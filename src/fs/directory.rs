@@ -38,7 +38,7 @@ impl Directory {
 
     /// Opens a directory. If only the last component of the path is missing, it is created (durably), unless
     /// `check_name` fails; that is called with the parent directory and the name. The path is resolved:
-    /// it has no symbolic links.
+    /// it has no symbolic links, unless a data directory has one to the directory.
     ///
     /// # Errors
     /// As [`Directory::open`]; the errors of `check_name`.
@@ -48,8 +48,13 @@ impl Directory {
         check_name: impl FnOnce(&Self, &str) -> Result<()>,
     ) -> Result<Self> {
         let resolved = |directory: Self| {
-            let path = std::fs::canonicalize(&directory.path)
-                .map_err(|error| Error::io(&directory.path, IoAction::Resolve, error))?;
+            let resolve = |path: &Path| {
+                std::fs::canonicalize(path).map_err(|error| Error::io(path, IoAction::Resolve, error))
+            };
+            let path = match (directory.path.parent(), directory.path.file_name()) {
+                (Some(parent), Some(name)) if directory.folder.is_linked() => resolve(parent)?.join(name),
+                _ => resolve(&directory.path)?,
+            };
             Ok(Self { path, ..directory })
         };
         match Self::open(path, advice) {
@@ -78,9 +83,12 @@ impl Directory {
         &self.path
     }
 
-    /// The path of an entry, for messages.
+    /// The path of an entry, or of `../name` in the parent directory.
     pub fn path_of(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        match (name.strip_prefix("../"), self.path.parent()) {
+            (Some(name), Some(parent)) => parent.join(name),
+            _ => self.path.join(name),
+        }
     }
 
     /// Fails if the path leads to no directory now, or to another one. One in memory is never replaced.
@@ -128,6 +136,17 @@ impl Directory {
 
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.folder.descriptor()
+    }
+
+    /// The descriptor of the directory with a file (`name` may be `../name`), and the file's name there;
+    /// `None` in memory.
+    pub(super) fn descriptor_and_name<'a>(&'a self, name: &'a str) -> Option<(BorrowedFd<'a>, &'a str)> {
+        self.folder.descriptor_and_name(name)
+    }
+
+    /// Whether a data directory has a symbolic link to it, through which it was opened.
+    pub(super) fn is_linked(&self) -> bool {
+        self.folder.is_linked()
     }
 
     fn fail(&self, name: &str, action: IoAction) -> impl Fn(io::Error) -> Error {

@@ -95,6 +95,14 @@ trait Folder: Debug + Send + Sync {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+    /// The descriptor of the directory with the file, and the file's name there.
+    fn descriptor_and_name<'a>(&'a self, _name: &'a str) -> Option<(BorrowedFd<'a>, &'a str)> {
+        None
+    }
+    /// Whether a data directory has a symbolic link to it, through which it was opened.
+    fn is_linked(&self) -> bool {
+        false
+    }
     /// Its in-memory disk and its number there; `None` for a directory of the system.
     fn in_memory(&self) -> Option<(&mem::MemoryDisk, usize)> {
         None

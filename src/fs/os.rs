@@ -1,6 +1,6 @@
 //! Files and directories of the operating system.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -19,6 +19,9 @@ compile_error!("cordwood reads and writes Kafka's files with calls that only Lin
 /// Flags of every open: it never blocks on a FIFO, and does not acquire a controlling terminal.
 const FILE_FLAGS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
+/// Flags of every open of a directory.
+const FOLDER_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
 /// The current soft limit on this process's descriptors.
 pub(crate) fn max_open_files() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
@@ -32,25 +35,54 @@ pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
 
 /// A directory of the system, held open by its descriptor.
 #[derive(Debug)]
-pub(super) struct SystemFolder(OwnedFd);
+pub(super) struct SystemFolder {
+    descriptor: OwnedFd,
+    /// The data directory in which the path has a symbolic link to this directory: a broker follows it, so
+    /// that the parent directory of the link's target is not that of the partition.
+    linked_in: Option<OwnedFd>,
+}
 
 impl SystemFolder {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
+        let descriptor = rustix::fs::open(path, FOLDER_FLAGS, Mode::empty())?;
+        Ok(Self { descriptor, linked_in: Self::linked_in(path) })
+    }
+
+    fn linked_in(path: &Path) -> Option<OwnedFd> {
+        let (parent, name) = (path.parent()?, path.file_name()?);
+        parent.join(name).symlink_metadata().ok().filter(Metadata::is_symlink)?;
+        let parent = rustix::fs::open(parent, FOLDER_FLAGS, Mode::empty()).ok()?;
+        let is_there =
+            |name| rustix::fs::statat(&parent, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        lock::DATA_DIRECTORY_FILES.into_iter().any(is_there).then_some(parent)
     }
 
     fn open_folder(&self, name: &str) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        // `..` may be a link; a folder of the partition may not
-        let flags = if name == ".." { flags } else { flags | OFlags::NOFOLLOW };
-        Ok(Self(rustix::fs::openat(&self.0, name, flags, Mode::empty())?))
+        let descriptor = match &self.linked_in {
+            Some(parent) if name == ".." => parent.try_clone()?,
+            // `..` may be a link; a folder of the partition may not
+            None if name == ".." => rustix::fs::openat(&self.descriptor, name, FOLDER_FLAGS, Mode::empty())?,
+            _ => {
+                let flags = FOLDER_FLAGS | OFlags::NOFOLLOW;
+                rustix::fs::openat(&self.descriptor, name, flags, Mode::empty())?
+            }
+        };
+        Ok(Self { descriptor, linked_in: None })
+    }
+
+    /// The folder of a file, and its name there.
+    fn at<'a>(&'a self, name: &'a str) -> (BorrowedFd<'a>, &'a str) {
+        match (&self.linked_in, name.strip_prefix("../")) {
+            (Some(parent), Some(name)) => (parent.as_fd(), name),
+            _ => (self.descriptor.as_fd(), name),
+        }
     }
 
     /// Whether an exclusive lock on the file is held.
     fn is_exclusive(&self, name: &str) -> bool {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | FILE_FLAGS;
-        match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
+        let (folder, name) = self.at(name);
+        match rustix::fs::openat(folder, name, flags, Mode::empty()) {
             Ok(descriptor) => lock::is_exclusive(descriptor.as_fd()),
             Err(error) => error != Errno::NOENT,
         }
@@ -60,7 +92,7 @@ impl SystemFolder {
 impl Folder for SystemFolder {
     fn entries(&self) -> io::Result<Vec<(String, FileType)>> {
         let mut entries = Vec::new();
-        for entry in rustix::fs::Dir::read_from(&self.0)? {
+        for entry in rustix::fs::Dir::read_from(&self.descriptor)? {
             let entry = entry?;
             let Ok(name) = entry.file_name().to_str() else { continue };
             if name == "." || name == ".." {
@@ -70,7 +102,7 @@ impl Folder for SystemFolder {
             if kind == FileType::Unknown {
                 // some file systems do not return the type in a listing
                 let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
-                if let Ok(stat) = rustix::fs::statat(&self.0, entry.file_name(), flags) {
+                if let Ok(stat) = rustix::fs::statat(&self.descriptor, entry.file_name(), flags) {
                     kind = FileType::from_raw_mode(stat.st_mode);
                 }
             }
@@ -85,8 +117,9 @@ impl Folder for SystemFolder {
             Access::Write => OFlags::RDWR,
             Access::Create => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
         };
+        let (folder, name) = self.at(name);
         match rustix::fs::openat(
-            &self.0,
+            folder,
             name,
             access | OFlags::NOFOLLOW | FILE_FLAGS,
             Mode::from_raw_mode(0o644),
@@ -98,7 +131,8 @@ impl Folder for SystemFolder {
     }
 
     fn identity_of(&self, name: &str) -> io::Result<Option<FileIdentity>> {
-        match rustix::fs::statat(&self.0, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
+        let (folder, name) = self.at(name);
+        match rustix::fs::statat(folder, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(FileIdentity {
                 inode: stat.st_ino,
                 size: u64::try_from(stat.st_size).unwrap_or(0),
@@ -121,16 +155,16 @@ impl Folder for SystemFolder {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
+        Ok(rustix::fs::renameat(&self.descriptor, from, &self.descriptor, to)?)
     }
 
     fn link(&self, from: &str, folder: &dyn Folder, to: &str) -> io::Result<()> {
         let folder = folder.descriptor().ok_or(Errno::XDEV)?;
-        Ok(rustix::fs::linkat(&self.0, from, folder, to, rustix::fs::AtFlags::empty())?)
+        Ok(rustix::fs::linkat(&self.descriptor, from, folder, to, rustix::fs::AtFlags::empty())?)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        Ok(rustix::fs::unlinkat(&self.0, name, rustix::fs::AtFlags::empty())?)
+        Ok(rustix::fs::unlinkat(&self.descriptor, name, rustix::fs::AtFlags::empty())?)
     }
 
     fn existing_folder(&self, name: &str) -> io::Result<Option<Arc<dyn Folder>>> {
@@ -142,18 +176,18 @@ impl Folder for SystemFolder {
     }
 
     fn folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
-        match rustix::fs::mkdirat(&self.0, name, Mode::from_raw_mode(0o755)) {
+        match rustix::fs::mkdirat(&self.descriptor, name, Mode::from_raw_mode(0o755)) {
             Ok(()) | Err(Errno::EXIST) => Ok(Arc::new(self.open_folder(name)?)),
             Err(error) => Err(error.into()),
         }
     }
 
     fn remove_folder(&self, name: &str) -> io::Result<()> {
-        Ok(rustix::fs::unlinkat(&self.0, name, rustix::fs::AtFlags::REMOVEDIR)?)
+        Ok(rustix::fs::unlinkat(&self.descriptor, name, rustix::fs::AtFlags::REMOVEDIR)?)
     }
 
     fn sync(&self) -> io::Result<()> {
-        Ok(rustix::fs::fsync(&self.0)?)
+        Ok(rustix::fs::fsync(&self.descriptor)?)
     }
 
     fn parent(&self) -> io::Result<Option<Arc<dyn Folder>>> {
@@ -161,7 +195,15 @@ impl Folder for SystemFolder {
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.0.as_fd())
+        Some(self.descriptor.as_fd())
+    }
+
+    fn descriptor_and_name<'a>(&'a self, name: &'a str) -> Option<(BorrowedFd<'a>, &'a str)> {
+        Some(self.at(name))
+    }
+
+    fn is_linked(&self) -> bool {
+        self.linked_in.is_some()
     }
 }
 

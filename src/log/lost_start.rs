@@ -1,7 +1,7 @@
 //! A log whose first segments are missing.
 
 use super::Log;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::names::FileKind;
 use crate::segment::with_descriptors;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
@@ -84,7 +84,7 @@ impl Log {
     /// Warns of a lost start. `earlier`: the log that this one was refreshed from.
     ///
     /// # Errors
-    /// [`Error::LogChanged`](crate::Error::LogChanged). A file that cannot be read is ignored.
+    /// [`Error::LogChanged`], [`Error::Interrupted`]. A file that cannot be read is ignored.
     pub(super) fn warn_of_lost_start(&self, earlier: Option<&Self>) -> Result<()> {
         let first = |log: &Self| log.segments().first().map(|first| first.base_offset());
         let warning = match earlier {
@@ -113,7 +113,11 @@ impl Log {
             }
             self.lost_start(checkpoint, DataDirectory::with_lines_of(self.directory())?.as_ref())
         });
-        let Ok(Some(LostStart { start, first, file })) = found else { return Ok(None) };
+        let LostStart { start, first, file } = match found {
+            Ok(Some(lost)) => lost,
+            Err(error @ Error::Interrupted(_)) => return Err(error),
+            Ok(None) | Err(_) => return Ok(None),
+        };
         // a writer may have emptied the log in between
         self.check_unchanged()?;
         Ok(Some(format!(

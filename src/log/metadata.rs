@@ -30,8 +30,8 @@ pub(crate) fn checkpointed(
     partition: i32,
 ) -> Result<Option<i64>, String> {
     let read = with_descriptors(|| OffsetCheckpoint::read(directory, &format!("../{name}")));
-    let checkpoint = read
-        .map_err(|error| error.to_string())?
-        .map_err(|wrong| format!("{}: {}", directory.path_of("..").join(name).display(), wrong.found))?;
+    let checkpoint = read.map_err(|error| error.to_string())?.map_err(|wrong| {
+        format!("{}: {}", directory.path_of(&format!("../{name}")).display(), wrong.found)
+    })?;
     Ok(checkpoint.offset_of(topic, partition))
 }

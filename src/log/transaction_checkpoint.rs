@@ -76,7 +76,7 @@ impl Checkpoint {
     pub(super) fn walk(&self, segment: &Segment) -> Result<Walk> {
         let epochs = EpochsBefore::after(self.before);
         if self.position == 0 {
-            return segment.walk_after(epochs, SCAN_READ);
+            return segment.walk(epochs, SCAN_READ);
         }
         let mut walk = segment.walk(epochs, SCAN_READ)?;
         (walk.position, walk.before) = (self.position, self.before);

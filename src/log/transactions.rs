@@ -98,7 +98,7 @@ impl Transactions {
             let mut last = resumed.as_ref().and_then(Checkpoint::last);
             let mut walk = match resumed.take() {
                 Some(checkpoint) => checkpoint.walk(segment)?,
-                None => segment.walk_after(epochs, SCAN_READ)?,
+                None => segment.walk(epochs, SCAN_READ)?,
             };
             is_damaged |= transactions.read_segment(segment, &mut walk, &mut open, &mut last)?;
             epochs = EpochsBefore::after(walk.before);

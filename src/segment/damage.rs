@@ -1,5 +1,6 @@
 //! What counts as damage between batches: offsets that do not increase, a leader epoch that one batch has
-//! below those around it, or above, a batch outside its segment. Kafka's reader does not check this.
+//! below those around it, or above ([`wrong_epoch`](super::epoch_fall::wrong_epoch)), a batch outside its
+//! segment. Kafka's reader does not check this.
 
 use std::ops::RangeInclusive;
 
@@ -22,7 +23,7 @@ pub(crate) struct Preceding {
     pub(crate) last_offset: i64,
     /// The highest leader epoch since it last fell; −1 if no batch had one.
     pub(crate) leader_epoch: i32,
-    /// The same, without the last batch.
+    /// The same, without the last batch: higher if they fell at the last batch.
     pub(crate) earlier_epoch: i32,
 }
 
@@ -139,11 +140,10 @@ fn contradiction(last_offset: i64, leader_epoch: i32, header: &BatchHeader) -> M
     }
 }
 
-/// `second` cannot follow `first`. True if `first` is the damaged one, false if it is `second`.
+/// `second` begins below the end of `first`. True if `first` is the damaged one, false if it is `second`.
 ///
 /// The evidence, strongest first. An undamaged batch usually starts one above its predecessor. If the first
-/// batch's offset or epoch jumped up, the third batch contradicts it; if the second batch's fell, it does
-/// not. The damaged batch must fit, with its length in offsets, at its original place: the first before the
+/// batch's offset jumped up, the third batch contradicts it; if the second batch's fell, it does not. The damaged batch must fit, with its length in offsets, at its original place: the first before the
 /// second, or the second before the third. Beside gaps both may fit: then it is the one that a single flipped
 /// bit of its base offset explains. If both or neither are explained, it is the second, as a reader without
 /// lookahead would decide.
@@ -153,46 +153,39 @@ pub(super) fn first_is_damaged(
     second: &BatchHeader,
     third: Option<&BatchHeader>,
 ) -> bool {
-    if second.base_offset <= first.last_offset {
-        let identity = |header: &BatchHeader| (header.base_offset, header.size, header.crc);
-        if identity(first) == identity(second) {
-            return false;
-        }
-        // both headers are well-formed, so no last offset is `i64::MAX` and the additions cannot overflow
-        let span = |header: &BatchHeader| header.last_offset - header.base_offset + 1;
-        let room_before_second = before.map(|before| second.base_offset - (before.last_offset + 1));
-        if let Some(before) = before {
-            match room_before_second {
-                _ if first.base_offset == before.last_offset + 1 => return false,
-                Some(room) if room == span(first) => return true,
-                _ => {}
-            }
-        }
-        let first_flip = before.is_some_and(|before| {
-            is_one_bit_from(
-                first.base_offset,
-                before.last_offset.saturating_add(1)..=second.base_offset - span(first),
-            )
-        });
-        let Some(third) = third else {
-            // one that ends above the first may overlap it, as a leader has written it
-            let (end, next) = (second.base_offset - span(first), first.last_offset.saturating_add(1));
-            let is_second_explained = is_one_bit_from(second.base_offset, next..=next)
-                && !is_one_bit_from(first.base_offset, end..=end);
-            return second.last_offset <= first.last_offset && first_flip && !is_second_explained;
-        };
-        let first_fits = room_before_second.is_some_and(|room| room >= span(first));
-        let second_places = first.last_offset.saturating_add(1)..=third.base_offset - span(second);
-        let is_first_flipped = first_flip && !is_one_bit_from(second.base_offset, second_places.clone());
-        // a second batch that begins where the first does shows no jump of the first
-        let has_only_first_place = second_places.is_empty() && second.base_offset < first.base_offset;
-        return third.base_offset <= first.last_offset
-            || first_fits && (has_only_first_place || is_first_flipped);
+    let identity = |header: &BatchHeader| (header.base_offset, header.size, header.crc);
+    if identity(first) == identity(second) {
+        return false;
     }
-    match third {
-        Some(third) if third.leader_epoch >= 0 => third.leader_epoch < first.leader_epoch,
-        _ => before.is_some_and(|before| second.leader_epoch >= before.leader_epoch),
+    // both headers are well-formed, so no last offset is `i64::MAX` and the additions cannot overflow
+    let span = |header: &BatchHeader| header.last_offset - header.base_offset + 1;
+    let room_before_second = before.map(|before| second.base_offset - (before.last_offset + 1));
+    if let Some(before) = before {
+        match room_before_second {
+            _ if first.base_offset == before.last_offset + 1 => return false,
+            Some(room) if room == span(first) => return true,
+            _ => {}
+        }
     }
+    let first_flip = before.is_some_and(|before| {
+        is_one_bit_from(
+            first.base_offset,
+            before.last_offset.saturating_add(1)..=second.base_offset - span(first),
+        )
+    });
+    let Some(third) = third else {
+        // one that ends above the first may overlap it, as a leader has written it
+        let (end, next) = (second.base_offset - span(first), first.last_offset.saturating_add(1));
+        let is_second_explained = is_one_bit_from(second.base_offset, next..=next)
+            && !is_one_bit_from(first.base_offset, end..=end);
+        return second.last_offset <= first.last_offset && first_flip && !is_second_explained;
+    };
+    let first_fits = room_before_second.is_some_and(|room| room >= span(first));
+    let second_places = first.last_offset.saturating_add(1)..=third.base_offset - span(second);
+    let is_first_flipped = first_flip && !is_one_bit_from(second.base_offset, second_places.clone());
+    // a second batch that begins where the first does shows no jump of the first
+    let has_only_first_place = second_places.is_empty() && second.base_offset < first.base_offset;
+    third.base_offset <= first.last_offset || first_fits && (has_only_first_place || is_first_flipped)
 }
 
 /// Whether a base offset differs in one bit from one of these offsets.

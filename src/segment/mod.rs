@@ -53,7 +53,6 @@ use crate::error::{Error, Result};
 use crate::fs::names::FileKind;
 use crate::fs::{FileBytes, FileIdentity};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
-use crate::record::BatchHeader;
 use crate::types::Io;
 
 pub(crate) use appender::{SegmentAppender, SegmentLayout, SegmentState, remove_segment};
@@ -65,6 +64,8 @@ pub(crate) use damaged_span::{DamagedSpan, UNSEARCHED};
 pub(crate) use entry_match::OffsetMatch;
 #[cfg(feature = "inspect")]
 pub(crate) use entry_match::{is_time_of, time_entry_follows};
+#[cfg(feature = "inspect")]
+pub(crate) use epoch_fall::{WrongEpoch, wrong_epoch};
 pub(crate) use file_budget::{close_deleted_files, with_descriptors};
 use file_slots::{FileSlots, Slot};
 use lazy_table::LazyTable;
@@ -364,7 +365,7 @@ impl Segment {
         Ok(Bounds { base_offset: self.base_offset, upper: self.upper, end: self.size()? })
     }
 
-    /// A walk from the segment's first batch.
+    /// A walk from the segment's first batch, after a segment that ended with these epochs.
     pub(crate) fn walk(&self, epochs: impl Into<EpochsBefore>, read: usize) -> Result<Walk> {
         self.walk_in(self.log_file(read)?, epochs)
     }
@@ -373,30 +374,6 @@ impl Segment {
     fn walk_in(&self, log: LogFile, epochs: impl Into<EpochsBefore>) -> Result<Walk> {
         let bounds = self.bounds()?;
         Ok(Walk::new(log, bounds, 0, Some(bounds.before_first(epochs))))
-    }
-
-    /// A walk from the segment's first batch that skips damage, after a segment that ended with
-    /// these epochs.
-    ///
-    /// If the first two batches here both have a lower epoch, the epoch before them is ignored. Otherwise
-    /// every batch of this segment would count as damaged.
-    pub(crate) fn walk_after(&self, epochs: impl Into<EpochsBefore>, read: usize) -> Result<Walk> {
-        let epochs = epochs.into();
-        let leader_epoch = epochs.highest;
-        let mut walk = self.walk(epochs, read)?;
-        let Ok(&first) = walk.header_at(0)? else { return Ok(walk) };
-        let second = walk.header_at(u64::from(first.size))?.ok().copied();
-        let is_lower = |header: BatchHeader| (0..leader_epoch).contains(&header.leader_epoch);
-        if is_lower(first) && second.is_none_or(is_lower) {
-            self.warn(&format!(
-                "{}: the first batch has leader epoch {}, and that of the batch before it, {leader_epoch}, is higher: \
-                 that is damaged, or a cluster with lower epochs continued the log",
-                self.path().display(),
-                first.leader_epoch
-            ));
-            return self.walk(-1, read);
-        }
-        Ok(walk)
     }
 
     /// Warns about a batch that no index can refer to. Old versions of Kafka's cleaner left such batches. In

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::damage::{Bounds, Damage, EpochsBefore, Preceding, first_is_damaged, follows};
 use super::damaged_span::NewerBatch;
-use super::epoch_fall::is_epoch_fall;
+use super::epoch_fall::{WrongEpoch, wrong_epoch};
 use super::log_file::LogFile;
 #[cfg(feature = "arrow")]
 use super::shared_bytes::SharedBytes;
@@ -250,7 +250,7 @@ impl Walk {
         }
         self.position = batch.end();
         let EpochsBefore { highest: earlier_epoch, .. } = EpochsBefore::after(self.before);
-        let leader_epoch = earlier_epoch.max(leader_epoch);
+        let leader_epoch = if leader_epoch < 0 { earlier_epoch } else { leader_epoch };
         self.before = Some(Preceding { last_offset, leader_epoch, earlier_epoch });
     }
 
@@ -278,20 +278,20 @@ impl Walk {
         if self.before.is_none() {
             self.before = self.preceding_from_start(self.position)?;
         }
-        if next.base_offset <= header.last_offset {
+        let is_first_damaged = if next.base_offset <= header.last_offset {
             if self.note_repeated(batch, self.before)? {
                 return Ok(None);
             }
-        } else if is_epoch_fall(
-            EpochsBefore::after(self.before).highest,
-            header.leader_epoch,
-            next,
-            third.as_ref(),
-        ) {
-            return Ok(None);
-        }
-        if !(is_doubtful && !self.bounds.is_far(next)
-            || first_is_damaged(self.before, header, next, third.as_ref()))
+            first_is_damaged(self.before, header, next, third.as_ref())
+        } else {
+            let before = EpochsBefore::after(self.before).highest;
+            let third = third.map_or(-1, |third| third.leader_epoch);
+            let Some(wrong) = wrong_epoch(before, header.leader_epoch, next.leader_epoch, third) else {
+                return Ok(None);
+            };
+            wrong == WrongEpoch::First
+        };
+        if !(is_doubtful && !self.bounds.is_far(next) || is_first_damaged)
             // after a jump it is not known before that the batch overlaps those before it
             || self.is_intact_overlap(header)?
         {

@@ -1,4 +1,4 @@
-//! Kafka's notation of a UUID: 22 base64url characters. Kafka: `Uuid.fromString`.
+//! Kafka's notation of a UUID: 22 base64url characters, with `==` after them or not. Kafka: `Uuid.fromString`.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -6,6 +6,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 /// The upper and the lower 64 bits of a UUID; `None` for another text.
 pub(crate) fn parse(text: &str) -> Option<(i64, i64)> {
     let mut bytes = [0; 16];
+    let text = text.strip_suffix("==").unwrap_or(text);
     // the last character has 2 bits, and as in the JDK its others must be zero
     let length = BASE64_URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
     let (upper, lower) = bytes.split_first_chunk::<8>()?;
@@ -31,7 +32,9 @@ mod tests {
             ("AAAAAAAAAAAAAAAAAAAA?A", None),
             ("AAAAAAAAAAAAAAAAAAAAA", None),
             ("AAAAAAAAAAAAAAAAAAAAAAA", None),
-            ("AAAAAAAAAAAAAAAAAAAAAA==", None),
+            ("AAAAAAAAAAAAAAAAAAAAAQ==", Some((0, 1))),
+            ("AAAAAAAAAAAAAAAAAAAAAA=", None),
+            ("AAAAAAAAAAAAAAAAAAAAAA====", None),
             ("\u{e4}AAAAAAAAAAAAAAAAAAAA", None),
             ("", None),
         ] {

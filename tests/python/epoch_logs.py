@@ -18,6 +18,14 @@ FALLS = {
     "by one": [[5, 5, 5, 4, 4], [4, 4]],
     "and rise again": [[5, 5, 2, 2, 3], [3, 4, 9]],
     "twice": [[7, 7, 4, 4], [4, 1, 1]],
+    "by one at the last batch": [[5, 5, 5, 4]],
+    "after the first batch": [[7, 5, 5, 5]],
+    "by one at the last batch of a segment": [[1, 1, 0], [0, 0]],
+    "by one after the first batch of a segment": [[1, 1, 1], [1, 0, 0, 0]],
+    "by a bit at the last batch of a segment": [[3, 3, 2], [2, 2, 2]],
+    "before segments of one batch": [[0, 0], [2, 2, 0], [0], [0]],
+    "in segments of one batch": [[2, 2], [2], [0], [0], [0]],
+    "after segments of one batch, and rise": [[6], [6], [2, 2], [3, 3]],
 }
 
 

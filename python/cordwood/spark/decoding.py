@@ -72,7 +72,7 @@ def decode_batches(
     if given not in {"raise", "null"}:
         raise ConfigError(f"on_damage: expected 'raise' or 'null', found {given!r}")
     limit: object = max_log_batch_bytes
-    if not isinstance(limit, int) or limit < 1:
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
         raise ConfigError(f"max_log_batch_bytes: expected a number of bytes, 1 or more, found {limit!r}")
     # Spark's stubs do not know it
     make: Any = sql.arrow_udf  # type: ignore[attr-defined]

@@ -12,8 +12,10 @@ pub(super) const UNKNOWN: &str = "another process";
 pub(super) struct Holder {
     /// The requested kind.
     pub(super) kind: Kind,
-    /// Device and inode of the file.
-    pub(super) file: (u64, u64),
+    /// Of the file.
+    pub(super) device: u64,
+    /// Of the file.
+    pub(super) inode: u64,
     /// The process, if the lock belongs to one, as the JVM's locks do.
     pub(super) process: Option<i32>,
 }
@@ -38,8 +40,7 @@ impl Holder {
     }
 
     fn is_held_by(&self, process: &str) -> bool {
-        let (device, inode) = self.file;
-        let file = format!("{:02x}:{:02x}:{inode}", major(device), minor(device));
+        let file = format!("{:02x}:{:02x}:{}", major(self.device), minor(self.device), self.inode);
         let descriptors = fs::read_dir(format!("/proc/{process}/fdinfo")).into_iter().flatten().flatten();
         descriptors.filter_map(|entry| fs::read_to_string(entry.path()).ok()).any(|info| {
             // lock:	1: OFDLCK  ADVISORY  WRITE -1 fe:00:1234 0 EOF

@@ -23,7 +23,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use self::descriptors::Descriptor;
@@ -102,7 +102,9 @@ impl Lock {
 
     fn take(directory: &Directory, name: &str, kind: Kind) -> Result<Self> {
         let path = directory.path_of(name);
-        let Some(folder) = directory.descriptor() else { return Ok(Self { descriptor: None, path }) };
+        let Some((folder, name)) = directory.descriptor_and_name(name) else {
+            return Ok(Self { descriptor: None, path });
+        };
         let mut refused = None;
         let opened = Descriptor::open(|| match lock(folder, name, kind)? {
             Attempt::Taken(descriptor) => Ok(Some(descriptor)),
@@ -129,16 +131,13 @@ pub(crate) const DATA_DIRECTORY_LOCK: &str = ".lock";
 /// The same file, relative to a partition directory.
 const DATA_DIRECTORY_LOCK_FROM_PARTITION: &str = "../.lock";
 
-/// Whether a folder (or its parent, with `../`) is a Kafka data directory: then it contains one of these
-/// files.
+/// A Kafka data directory contains one of these files.
+pub(super) const DATA_DIRECTORY_FILES: [&str; 4] =
+    [META_PROPERTIES, DATA_DIRECTORY_LOCK, "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"];
+
+/// Whether a folder (or its parent, with `../`) is a Kafka data directory.
 pub(crate) fn is_data_directory(folder: &Directory, up: &str) -> Result<bool> {
-    let markers = [
-        META_PROPERTIES,
-        DATA_DIRECTORY_LOCK,
-        "recovery-point-offset-checkpoint",
-        "log-start-offset-checkpoint",
-    ];
-    for marker in markers {
+    for marker in DATA_DIRECTORY_FILES {
         if folder.identity_of(&format!("{up}{marker}"))?.is_some() {
             return Ok(true);
         }
@@ -180,6 +179,7 @@ impl PartitionLocks {
 
     fn take_with(directory: &Directory, lock: impl FnOnce(&Directory, &str) -> Result<Lock>) -> Result<Self> {
         let (mut data_directory, mut inode) = (None, None);
+        refuse_link_between(directory)?;
         if directory.descriptor().is_some() && is_data_directory(directory, "../")? {
             let (lock, found) = shared(directory)?;
             (data_directory, inode) = (Some(lock), found);
@@ -193,6 +193,7 @@ impl PartitionLocks {
     /// # Errors
     /// As [`PartitionLocks::take`].
     pub fn probe(directory: &Directory) -> Result<()> {
+        refuse_link_between(directory)?;
         if directory.descriptor().is_some() && is_data_directory(directory, "../")? {
             probe(directory, DATA_DIRECTORY_LOCK_FROM_PARTITION, Kind::Shared)?;
         }
@@ -222,6 +223,21 @@ impl PartitionLocks {
     }
 }
 
+/// Fails if one data directory has a symbolic link to a partition in another one: a broker on either of them
+/// writes to it.
+fn refuse_link_between(directory: &Directory) -> Result<()> {
+    let Some(descriptor) = directory.descriptor().filter(|_| directory.is_linked()) else { return Ok(()) };
+    for name in DATA_DIRECTORY_FILES {
+        if rustix::fs::statat(descriptor, format!("../{name}"), AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            let expected = "a partition of one data directory (remove the symbolic link, or give the path to which it leads, while \
+                            no broker runs on either)";
+            let found = format!("{}, a link into another data directory", directory.path().display());
+            return Err(Error::config("path", expected, found));
+        }
+    }
+    Ok(())
+}
+
 /// The lock that the writers of a data directory share, and the inode of its file.
 fn shared(directory: &Directory) -> Result<(Lock, Option<u64>)> {
     let lock = Lock::shared(directory, DATA_DIRECTORY_LOCK_FROM_PARTITION)?;
@@ -238,7 +254,7 @@ pub(super) fn is_exclusive(descriptor: BorrowedFd<'_>) -> bool {
 /// Fails if a conflicting lock is held. A missing file has no lock.
 fn probe(directory: &Directory, name: &str, kind: Kind) -> Result<()> {
     let path = directory.path_of(name);
-    let Some(folder) = directory.descriptor() else { return Ok(()) };
+    let Some((folder, name)) = directory.descriptor_and_name(name) else { return Ok(()) };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let probed = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
         Err(Errno::NOENT) => return Ok(()),
@@ -257,8 +273,12 @@ fn is_refused(descriptor: BorrowedFd<'_>, kind: Kind) -> io::Result<Option<holde
         return Ok(None);
     }
     let opened = rustix::fs::fstat(descriptor)?;
+    Ok(Some(holder_of(descriptor, &opened, kind)))
+}
+
+fn holder_of(descriptor: BorrowedFd<'_>, opened: &Stat, kind: Kind) -> holder::Holder {
     let process = calls::holder(descriptor, kind);
-    Ok(Some(holder::Holder { kind, file: (opened.st_dev, opened.st_ino), process }))
+    holder::Holder { kind, device: opened.st_dev, inode: opened.st_ino, process }
 }
 
 enum Attempt {
@@ -283,12 +303,7 @@ fn lock(folder: BorrowedFd<'_>, name: &str, kind: Kind) -> io::Result<Attempt> {
             return Err(io::Error::other("not a regular file"));
         }
         if !calls::set(descriptor.as_fd(), kind)? {
-            let process = calls::holder(descriptor.as_fd(), kind);
-            return Ok(Attempt::Refused(holder::Holder {
-                kind,
-                file: (opened.st_dev, opened.st_ino),
-                process,
-            }));
+            return Ok(Attempt::Refused(holder_of(descriptor.as_fd(), &opened, kind)));
         }
         match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(named) if (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino) => {

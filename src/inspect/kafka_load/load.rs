@@ -11,6 +11,7 @@ use super::loader::{self, LoadedOffsets};
 use super::lost::{self, LostOffsets};
 use super::recovery::Loading;
 use super::run::{Run, Segments};
+use super::segment::LoadedSegment;
 use super::snapshots::is_of_several_producers;
 use super::topic_id;
 use super::warning::{self, LoadWarning};
@@ -116,22 +117,6 @@ pub struct LoadedLog {
     pub leader_epochs: Vec<(i32, i64)>,
     /// In the order of a snapshot.
     pub producers: Vec<ProducerEntry>,
-}
-
-/// A segment after it was loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
-pub struct LoadedSegment {
-    /// Its base offset.
-    pub base_offset: i64,
-    /// Bytes of its `.log`.
-    pub size: u64,
-    /// What Kafka takes for entries of the offset index.
-    pub offset_entries: u64,
-    /// What Kafka takes for entries of the time index.
-    pub time_entries: u64,
-    /// The largest timestamp that Kafka knows of, ms; −1 if there is none.
-    pub largest_timestamp: i64,
 }
 
 /// A file of the directory, before and afterwards.
@@ -336,18 +321,8 @@ fn loaded_log(
     leader_epochs: Vec<(i32, i64)>,
 ) -> Step<LoadedLog> {
     let LoadedOffsets { log_start_offset, recovery_point, log_end_offset } = offsets;
-    let mut segments = Vec::new();
-    for segment in loading.segments.iter_mut() {
-        let (offset_entries, time_entries) = segment.entries(&mut run.disk)?;
-        let largest = segment.largest(&mut run.disk)?;
-        segments.push(LoadedSegment {
-            base_offset: segment.base_offset,
-            size: segment.log_size,
-            offset_entries,
-            time_entries,
-            largest_timestamp: largest.timestamp.max(-1),
-        });
-    }
+    let segments =
+        loading.segments.iter_mut().map(|segment| segment.loaded(&mut run.disk)).collect::<Step<_>>()?;
     let states = &loading.producers.producers.states;
     let first_open = states.first_open_offset().map(|first| first.max(log_start_offset));
     Ok(LoadedLog {

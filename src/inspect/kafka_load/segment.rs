@@ -23,6 +23,22 @@ use crate::record::BatchHeader;
 use crate::state::producers::EndedTransaction;
 use crate::types::{OffsetPosition, TimestampOffset};
 
+/// A segment after it was loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
+pub struct LoadedSegment {
+    /// Its base offset.
+    pub base_offset: i64,
+    /// Bytes of its `.log`.
+    pub size: u64,
+    /// What Kafka takes for entries of the offset index.
+    pub offset_entries: u64,
+    /// What Kafka takes for entries of the time index.
+    pub time_entries: u64,
+    /// The largest timestamp that Kafka knows of, ms; −1 if there is none.
+    pub largest_timestamp: i64,
+}
+
 /// A segment. Its files are on the [`Disk`].
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
@@ -388,11 +404,18 @@ impl Segment {
         Ok(())
     }
 
-    /// The numbers of entries of the two indexes.
-    pub(super) fn entries(&mut self, disk: &mut Disk) -> Step<(u64, u64)> {
+    /// What is reported of the segment.
+    pub(super) fn loaded(&mut self, disk: &mut Disk) -> Step<LoadedSegment> {
         self.offset_index(disk, |_| Ok(()))?;
         self.time_index(disk, |_| Ok(()))?;
         let entries = |file: Option<IndexFile>| file.map_or(0, |file| file.entries);
-        Ok((entries(self.offset_index), entries(self.time_index)))
+        let (offset_entries, time_entries) = (entries(self.offset_index), entries(self.time_index));
+        Ok(LoadedSegment {
+            base_offset: self.base_offset,
+            size: self.log_size,
+            offset_entries,
+            time_entries,
+            largest_timestamp: self.largest(disk)?.timestamp.max(-1),
+        })
     }
 }

@@ -11,7 +11,8 @@
 //!   them;
 //! - the base offset by the neighbours, if the batch has exactly as many offsets as are missing between them,
 //!   and one bit differs;
-//! - the leader epoch by the neighbours, if both have the same, and one bit differs.
+//! - the leader epoch by the neighbours, if both have the same, and one bit differs. Where the batch is whole
+//!   and has exactly the missing offsets, it is kept in any case, with the nearest epoch that they allow.
 //!
 //! A batch with another base offset than expected is not always one with a wrong base offset: a disk may have
 //! written it to a wrong place. [`super::places`] has those.
@@ -75,6 +76,13 @@ impl Neighbours {
         })
     }
 
+    /// The allowed leader epoch that is nearest to this one; `None` if the neighbours allow none.
+    fn nearest_epoch(&self, epoch: i32) -> Option<i32> {
+        let nearest =
+            if epoch > self.next_epoch && self.next_epoch >= 0 { self.next_epoch } else { self.epoch_before };
+        self.allows_epoch(nearest).then_some(nearest)
+    }
+
     pub(super) fn allows_epoch(&self, epoch: i32) -> bool {
         epoch == -1
             || epoch >= 0 && epoch >= self.epoch_before && (self.next_epoch < 0 || epoch <= self.next_epoch)
@@ -128,11 +136,16 @@ fn mended(magic: u8, bytes: &[u8], neighbours: &Neighbours) -> Option<(Vec<u8>, 
         let epoch = i32::from_be_bytes(*found.get(LOG_OVERHEAD..)?.first_chunk()?);
         if !neighbours.allows_epoch(epoch) {
             let both = neighbours.epoch_before;
-            if both < 0 || both != neighbours.next_epoch || (epoch ^ both).count_ones() != 1 {
-                return None;
-            }
-            write(&mut whole, LOG_OVERHEAD, &both.to_be_bytes());
-            evidence.push(format!("leader epoch {epoch} is {both}, as before and after it: one bit differs"));
+            let is_one_bit = both >= 0 && both == neighbours.next_epoch && (epoch ^ both).count_ones() == 1;
+            let is_whole = evidence.is_empty()
+                && matches!(resolved(&whole, usize::MAX), Ok(Some(header)) if neighbours.is_filled_by(&header));
+            let new = if is_one_bit || is_whole { neighbours.nearest_epoch(epoch)? } else { return None };
+            write(&mut whole, LOG_OVERHEAD, &new.to_be_bytes());
+            evidence.push(if is_one_bit {
+                format!("leader epoch {epoch} is {new}, as before and after it: one bit differs")
+            } else {
+                format!("leader epoch {epoch} is {new}, as beside it: the checksum is right, and the offsets are those missing")
+            });
         }
     }
     Some((whole, evidence))

@@ -116,9 +116,10 @@ impl Survey {
         })
     }
 
-    /// Takes the last batch for damaged if it has this leader epoch, which the batches after the segment
-    /// contradict.
-    fn reject_last_epoch(&mut self, leader_epoch: i32, before: i32) {
+    /// Takes the last batch for damaged if it has the last of these leader epochs, which the batches after
+    /// the segment contradict.
+    fn reject_last_epoch(&mut self, epochs: EpochsBefore) {
+        let EpochsBefore { highest: leader_epoch, earlier } = epochs;
         let Some(Piece::Intact(run)) = self.pieces.last_mut().filter(|piece| {
             matches!(piece, Piece::Intact(run) if run.last.leader_epoch == leader_epoch && run.end == self.size)
         }) else {
@@ -144,13 +145,13 @@ impl Survey {
             is_searched: true,
             is_intact: true,
             malformed: Malformed::new(
-                "a leader epoch that is not above those of the batches after it",
+                "a leader epoch as the batches around it have",
                 format!("leader epoch {leader_epoch}"),
             ),
             before: Some(Preceding {
                 last_offset: end_of_pieces - 1,
-                leader_epoch: before,
-                earlier_epoch: before,
+                leader_epoch: earlier,
+                earlier_epoch: earlier,
             }),
             is_zero: false,
         };
@@ -184,46 +185,22 @@ pub(super) fn survey(log: &Log, from_disk: bool) -> Result<Vec<Survey>> {
         if from_disk {
             segment.forget_cached()?;
         }
-        let (survey, Epochs { first, after }) = survey_segment(log, segment, epochs)?;
-        // more than one batch with a higher epoch: the epochs fell
-        let is_last_alone = survey.first_leader_epoch().is_none_or(|first| epochs.earlier <= first);
-        if first < epochs.highest
-            && is_last_alone
+        let mut walk = segment.walk(epochs, SCAN_READ)?;
+        if epochs.is_last_wrong(walk.epoch_at(0)?)
             && let Some(previous) = surveys.last_mut()
         {
-            previous.reject_last_epoch(epochs.highest, epochs.earlier);
+            previous.reject_last_epoch(epochs);
         }
-        epochs = after;
+        let survey = survey_segment(log, segment, &mut walk)?;
+        epochs = EpochsBefore::after(walk.before);
         surveys.push(survey);
     }
     Ok(surveys)
 }
 
-/// The leader epochs of a segment.
-struct Epochs {
-    /// The highest one before the first batch: lower than that of the segment before if that is damaged.
-    first: i32,
-    after: EpochsBefore,
-}
-
-/// A walk through a segment after these leader epochs.
-///
-/// A single batch with a lower epoch is damaged itself, unless it contradicts only the last one before it.
-fn walk_of(segment: &Segment, epochs: EpochsBefore) -> Result<Walk> {
-    let mut walk = segment.walk(epochs, SCAN_READ)?;
-    let Ok(&first) = walk.header_at(0)? else { return Ok(walk) };
-    let is_single = walk.header_at(u64::from(first.size))?.is_err();
-    if is_single && first.leader_epoch < epochs.earlier {
-        return segment.walk(epochs, SCAN_READ);
-    }
-    segment.walk_after(epochs, SCAN_READ)
-}
-
-fn survey_segment(log: &Log, segment: &Arc<Segment>, epochs: EpochsBefore) -> Result<(Survey, Epochs)> {
+fn survey_segment(log: &Log, segment: &Arc<Segment>, walk: &mut Walk) -> Result<Survey> {
     let size = segment.file_size()?;
     let mut survey = Survey { segment: Arc::clone(segment), size, pieces: Vec::new() };
-    let mut walk = walk_of(segment, epochs)?;
-    let first = EpochsBefore::after(walk.before).highest;
     loop {
         log.options().interrupt.check()?;
         let before = walk.before;
@@ -238,7 +215,7 @@ fn survey_segment(log: &Log, segment: &Arc<Segment>, epochs: EpochsBefore) -> Re
         if !damage.malformed.is_damage() {
             return Err(segment.corrupt(&damage));
         }
-        let span = segment.resume(&mut walk, &damage)?;
+        let span = segment.resume(walk, &damage)?;
         if let Some(newer) = span.unsupported() {
             return Err(segment.corrupt(&newer));
         }
@@ -274,5 +251,5 @@ fn survey_segment(log: &Log, segment: &Arc<Segment>, epochs: EpochsBefore) -> Re
             is_zero: walk.log.is_zero(start, size)?,
         });
     }
-    Ok((survey, Epochs { first, after: EpochsBefore::after(before) }))
+    Ok(survey)
 }

@@ -6,10 +6,11 @@ use super::summary::{EpochRun, Summary};
 use crate::error::Result;
 use crate::fs::Directory;
 use crate::log::Log;
+use crate::segment::{WrongEpoch, wrong_epoch};
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 
-/// Where the epochs of batches fall: those of a segment's last batch or of the next one's first are wrong, or
-/// another cluster continued the log. Within a segment the walk has decided that.
+/// Where the epochs of batches fall: one of them is wrong, or another cluster continued the log. The walk
+/// through a segment knows nothing of the batches of others, so that it leaves some wrong ones.
 pub(super) fn falls(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
     let mut findings = Vec::new();
     // the run with the highest epoch since the epochs last fell, and the highest epoch before that run
@@ -24,24 +25,25 @@ pub(super) fn falls(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
             before = Some((*number, *run, highest.epoch));
             continue;
         }
-        let is_higher_before = highest.batches > 1 || earlier > run.epoch;
-        let next = runs.get(place + 1).filter(|(next, _)| next == number);
-        let is_lower_after = run.batches > 1 || next.is_some_and(|(_, next)| next.epoch < highest.epoch);
-        let is_one_flip = (highest.epoch ^ run.epoch).cast_unsigned().is_power_of_two();
-        let is_fall = of_before == *number || is_higher_before && (is_lower_after || !is_one_flip);
-        // as between two batches: the one that jumped up is wrong, if all batches after it are below it
-        let is_before_wrong = !is_higher_before && is_lower_after;
-        findings.push(if is_fall {
-            let expected = format!("a leader epoch of {} or more, as before it", highest.epoch);
-            of_run(Rule::LeaderEpochsFall, log, (*number, run), expected)
-        } else if is_before_wrong {
-            let expected = format!("a leader epoch of at most {}", run.epoch);
-            of_run(Rule::DamagedBatch, log, (of_before, &highest), expected)
-        } else {
-            let expected = format!("a leader epoch of {} or more", highest.epoch);
-            of_run(Rule::DamagedBatch, log, (*number, run), expected)
+        let before_highest = if highest.batches > 1 { highest.epoch } else { earlier };
+        let next = runs.get(place + 1).map_or(-1, |(_, next)| next.epoch);
+        let third = if run.batches > 1 { run.epoch } else { next };
+        let wrong = wrong_epoch(before_highest, highest.epoch, run.epoch, third);
+        findings.push(match wrong {
+            None => {
+                let expected = format!("a leader epoch of {} or more, as before it", highest.epoch);
+                of_run(Rule::LeaderEpochsFall, log, (*number, run), expected)
+            }
+            Some(WrongEpoch::First) => {
+                let expected = format!("a leader epoch of at most {}", run.epoch);
+                of_run(Rule::DamagedBatch, log, (of_before, &highest), expected)
+            }
+            Some(WrongEpoch::Second) => {
+                let expected = format!("a leader epoch of {} or more", highest.epoch);
+                of_run(Rule::DamagedBatch, log, (*number, run), expected)
+            }
         });
-        if is_fall || is_before_wrong {
+        if wrong != Some(WrongEpoch::Second) {
             before = Some((*number, *run, -1));
         }
     }
@@ -101,9 +103,29 @@ pub(super) fn checkpoint(
         let found = format!("epoch {epoch} from offset {start}");
         findings.push(new(Rule::LeaderEpochsWrong, expected, found).offsets(*start, None));
     }
+    let (wrong, unprotected) = mismatches(log, &runs, &epochs, &path);
+    findings.extend(wrong);
+    Ok((findings, unprotected))
+}
+
+/// The runs that contradict the file, and the number of batches whose epoch nothing was compared with.
+fn mismatches(
+    log: &Log,
+    runs: &[(usize, EpochRun)],
+    epochs: &LeaderEpochs,
+    path: &std::path::Path,
+) -> (Vec<Finding>, u64) {
+    let mut findings = Vec::new();
     let first_start = epochs.entries().first().map_or(0, |(_, start)| *start);
-    let (of_others, runs) = runs.split_at(start_after_falls(&runs));
+    let (of_others, runs) = runs.split_at(start_after_falls(runs));
     let mut unprotected = of_others.iter().map(|(_, run)| run.batches).sum();
+    for (number, run) in of_others {
+        // the file of a log whose epochs fell begins at the fall, or at a higher epoch
+        let is_lower = |offset: &i64| epochs.epoch_at(*offset).is_some_and(|known| known < run.epoch);
+        if run.probes().iter().any(is_lower) {
+            findings.push(mismatch(log, *number, run, epochs, path));
+        }
+    }
     for (number, run) in runs.iter().copied() {
         let found = run.probes().map(|offset| epochs.epoch_at(offset));
         let is_same = |known: Option<i32>| known == Some(run.epoch);
@@ -114,12 +136,21 @@ pub(super) fn checkpoint(
             unprotected += run.batches;
             continue;
         }
-        if found.into_iter().all(is_same) {
+        if found.iter().all(|known| is_same(*known)) {
             continue;
         }
-        findings.push(mismatch(log, number, &run, &epochs, &path));
+        // a recovery of a broker assigns only epochs above the latest, also where they fall
+        let is_flip = |known: i32| run.batches == 1 && (known ^ run.epoch).cast_unsigned().is_power_of_two();
+        let is_of_other = |known: i32| {
+            known > run.epoch && !is_flip(known) && of_others.iter().any(|(_, other)| other.epoch == known)
+        };
+        if found.into_iter().all(|known| is_same(known) || known.is_some_and(is_of_other)) {
+            unprotected += run.batches;
+            continue;
+        }
+        findings.push(mismatch(log, number, &run, epochs, path));
     }
-    Ok((findings, unprotected))
+    (findings, unprotected)
 }
 
 /// The runs of batches with a leader epoch, each with the number of its segment, in the order of the log.

@@ -95,9 +95,7 @@ impl FieldType {
 
 /// What a broker cannot read, or what else there is in its place.
 fn wrong_state(state: &Value) -> Option<(&'static str, String)> {
-    // as JsonNode.shortValue has it, a version of another type is 0
-    let version = state.get("data_version").map(|version| version.as_i64().unwrap_or(0));
-    let of_version: &[_] = match version {
+    let of_version: &[_] = match state.get("data_version").map(short) {
         Some(0) => &VERSION_0,
         Some(1) => &VERSION_1,
         _ => return Some(("data_version 0 or 1", shown(state.get("data_version")))),
@@ -107,6 +105,14 @@ fn wrong_state(state: &Value) -> Option<(&'static str, String)> {
         Some(value) if !field.has(value) => Some((field.name(), format!("{name} {value}"))),
         Some(_) => None,
     })
+}
+
+/// `JsonNode.shortValue`: the lower 16 bits of a number without its fraction; 0 for another type.
+fn short(value: &Value) -> i16 {
+    let number = value.as_i64().or_else(|| value.as_u64().map(u64::cast_signed));
+    // a cast of a number with a fraction is one to an integer of 32 bits, which saturates
+    #[expect(clippy::cast_possible_truncation, reason = "as in Java")]
+    number.map_or_else(|| value.as_f64().unwrap_or(0.0) as i32 as i16, |number| number as i16)
 }
 
 fn shown(value: Option<&Value>) -> String {

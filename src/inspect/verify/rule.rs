@@ -235,7 +235,8 @@ rules! {
     /// Leader epochs that fall: another cluster, such as one in which a backup was restored, continued the
     /// log.
     LeaderEpochsFall = "leader_epochs_fall", Warning, Remedy::Nothing,
-        "reads on; leader-epoch-checkpoint begins at the lower epoch, so that a follower may truncate too much or too little";
+        "reads on; leader-epoch-checkpoint begins at the lower epoch, or after a crash knows only the higher one, so that a follower may \
+         truncate too much or too little";
     /// A batch whose leader epoch is not the one that `leader-epoch-checkpoint` has for its offset.
     LeaderEpochMismatch = "leader_epoch_mismatch", Error, Remedy::Repair,
         "does not compare them: a follower may truncate too much or too little";

@@ -131,8 +131,7 @@ impl Scan {
             _ if from > segment.base_offset() => {
                 segment.walk_to(from, epochs, segment.log_file(SCAN_READ)?)?.0
             }
-            _ if self.filter.raises() => segment.walk(epochs, SCAN_READ)?,
-            _ => segment.walk_after(epochs, SCAN_READ)?,
+            _ => segment.walk(epochs, SCAN_READ)?,
         };
         walk.set_check_crcs(self.filter.options.check_crcs);
         Ok(Some(walk))

@@ -92,7 +92,7 @@ impl Uncommitted {
             let mut walk = if segment.base_offset() < from {
                 segment.walk_to(from, -1, segment.log_file(SCAN_READ)?)?.0
             } else {
-                segment.walk_after(-1, SCAN_READ)?
+                segment.walk(-1, SCAN_READ)?
             };
             while self.is_open_below(self.first) {
                 log.options().interrupt.check()?;

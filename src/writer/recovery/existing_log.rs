@@ -315,17 +315,7 @@ impl Existing<'_> {
         let from_file = text.and_then(|text| LeaderEpochs::parse(&text).ok());
         let from_file =
             from_file.filter(|epochs| last < 0 || epochs.latest().is_some_and(|latest| latest >= last));
-        let mut epochs = if let Some(from_file) = from_file {
-            from_file
-        } else {
-            let mut epochs = LeaderEpochs::default();
-            for segment in &self.segments {
-                for (epoch, offset) in segment.epochs()? {
-                    epochs.assign(epoch, offset);
-                }
-            }
-            epochs
-        };
+        let mut epochs = if let Some(from_file) = from_file { from_file } else { self.epochs_of_batches()? };
         epochs.truncate_from_start(start);
         epochs.truncate_from_end(log_end_offset);
         let scanned = plans.iter().filter(|plan| plan.is_unclean()).filter_map(|plan| plan.scanned.as_ref());
@@ -334,6 +324,22 @@ impl Existing<'_> {
             // the next open would remove an epoch that begins at the log end offset
             if offset < log_end_offset && epochs.latest().is_none_or(|latest| *epoch > latest) {
                 epochs.assign(*epoch, offset);
+            }
+        }
+        // a recovery of Kafka knows only the higher epoch where they fall: a batch with it would look damaged
+        if last >= 0 && epochs.latest().is_some_and(|latest| latest > last) {
+            epochs = self.epochs_of_batches()?;
+            epochs.truncate_from_start(start);
+            epochs.truncate_from_end(log_end_offset);
+        }
+        Ok(epochs)
+    }
+
+    fn epochs_of_batches(&self) -> Result<LeaderEpochs> {
+        let mut epochs = LeaderEpochs::default();
+        for segment in &self.segments {
+            for (epoch, offset) in segment.epochs()? {
+                epochs.assign(epoch, offset);
             }
         }
         Ok(epochs)

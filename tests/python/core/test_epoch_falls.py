@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from commands import cordwood
@@ -14,9 +15,11 @@ import cordwood as cw
 WRONG = {
     "lower than those around it": ([[5, 5, 4, 5, 5]], 2),
     "higher than those around it": ([[5, 5, 13, 5, 5]], 2),
-    "of the last batch": ([[5, 5, 5, 4]], 3),
-    "of the first batch": ([[7, 5, 5, 5]], 0),
     "of the first batch of a segment": ([[5, 5], [4, 5, 5]], 2),
+    "of the first batch of a segment, higher": ([[2, 2], [5, 2, 2]], 2),
+    "of the last batch of a segment": ([[5, 5, 4], [5, 5]], 2),
+    "of the last batch of a segment, higher": ([[2, 2, 5], [2, 2]], 2),
+    "of the only batch of a segment": ([[5, 5], [4], [5, 5]], 2),
 }
 
 
@@ -47,6 +50,29 @@ def test_all_records_are_read_copied_and_kept_where_epochs_fall(tmp_path: Path, 
     with cw.LogWriter(partition) as writer:
         assert writer.append(b"new").first_offset == len(values)
     assert cw.Log(partition).scan().to_arrow()["value"].to_pylist() == [*values, b"new"]
+    assert not [finding for finding in cw.verify(partition).findings if finding.severity == "error"]
+
+
+def test_records_are_kept_wherever_segments_end(tmp_path: Path) -> None:
+    random = Random(1)
+    for trial in range(60):
+        # a run of two batches or more for each epoch
+        epochs = [epoch for _ in range(random.randint(2, 4)) for epoch in [random.randint(0, 7)] * random.randint(2, 3)]
+        segments: list[list[int]] = [[]]
+        for epoch in epochs:
+            segments[-1].append(epoch)
+            if random.random() < 0.4:
+                segments.append([])
+        partition = tmp_path / str(trial) / "orders-0"
+        values = write(partition, [segment for segment in segments if segment])
+        log = cw.Log(partition)
+        assert log.scan(columns=["value"]).to_arrow()["value"].to_pylist() == values, segments
+        for offset in range(len(values)):
+            assert log.locate(offset).batch_base_offset == offset, segments
+            assert log.scan(start_offset=offset).to_arrow()["value"].to_pylist() == values[offset:], segments
+        assert not [finding for finding in cw.verify(partition).findings if finding.severity == "error"], segments
+        assert not cw.repair(partition, policy="salvage").lost_ranges, segments
+        cw.copy(partition, tmp_path / str(trial) / "copy")
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -56,3 +82,7 @@ def test_one_wrong_epoch_is_damage(tmp_path: Path, name: str) -> None:
     write(partition, segments)
     (finding,) = [finding for finding in cw.verify(partition).findings if finding.severity == "error"]
     assert (finding.code, finding.start_offset) == ("damaged_batch", wrong)
+    # the checksum is right, and a consumer reads the record
+    assert not cw.repair(partition, policy="salvage", dry_run=False).lost_ranges
+    assert len(cw.Log(partition).scan().to_arrow()) == sum(map(len, segments))
+    assert not [finding for finding in cw.verify(partition).findings if finding.severity == "error"]

@@ -1,6 +1,7 @@
 """`.deleted` files whose leader epochs differ from those of the log: which records were truncated, and which are lost.
 
-A follower truncates its log to the end of its epoch at the leader, and continues with a later one. Epochs never fall.
+A follower truncates its log to the end of its epoch at the leader, and continues with a later one. Within a cluster,
+epochs never fall.
 """
 
 from __future__ import annotations

@@ -47,14 +47,14 @@ fn a_base_offset_with_room_for_several_values_is_not_guessed() {
 }
 
 #[test]
-fn an_epoch_between_two_different_ones_is_not_guessed() {
-    for (after, kept) in [(1, true), (2, false)] {
+fn a_whole_batch_is_kept_whatever_its_epoch_was() {
+    for after in [1, 2] {
         let folder = reading::folder();
         let batches = [batch(0, 2, 1), batch(2, 3, 1), batch(5, 1, after)];
         let size = batches[0].build().bytes.len();
         let dir = log(folder.path(), &batches, |bytes| bytes[size + 15] = 0);
         repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
-        assert_eq!(offsets(&dir).contains(&(2, 4)), kept, "epochs 1 and {after}");
+        assert!(offsets(&dir).contains(&(2, 4)), "epochs 1 and {after}");
     }
 }
 
@@ -243,18 +243,34 @@ fn a_leader_epoch_that_the_next_segment_contradicts_is_corrected() {
 }
 
 #[test]
-fn a_single_batch_of_a_lower_leader_epoch_is_damaged_and_not_the_batches_before_it() {
-    let folder = reading::folder();
-    let builder = PartitionBuilder::new(Indexing::default());
-    let builder = builder.segment(0, (0..9).map(|offset| batch(offset, 1, 8).build()));
-    let dir = builder.segment(9, [batch(9, 1, 0).build()]).write(folder.path(), "orders-0");
-    let cut = plan_repair(&dir, &options(RepairPolicy::Kafka, 4096)).unwrap();
-    assert_eq!((cut.log_end_offset, cut.kept_batches), (9, 9));
-    let plan = repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
-    // no batch follows that would determine its epoch
-    assert_eq!(plan.lost_ranges.iter().map(|lost| lost.start_offset).collect::<Vec<_>>(), [9]);
-    assert_eq!(offsets(&dir).len(), 9);
-    assert!(plan_repair(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap().is_clean());
+fn the_last_batch_is_kept_with_a_lower_leader_epoch() {
+    for epoch in [0, 3] {
+        let folder = reading::folder();
+        let builder = PartitionBuilder::new(Indexing::default());
+        let builder = builder.segment(0, (0..9).map(|offset| batch(offset, 1, 8).build()));
+        let dir = builder.segment(9, [batch(9, 1, epoch).build()]).write(folder.path(), "orders-0");
+        for policy in [RepairPolicy::Kafka, RepairPolicy::Salvage] {
+            // another cluster may have appended it: a broker keeps it
+            let plan = plan_repair(&dir, &options(policy, 4096)).unwrap();
+            assert_eq!((plan.log_end_offset, plan.kept_batches), (10, 10));
+            assert!(plan.lost_ranges.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_whole_batch_with_the_missing_offsets_is_kept_with_a_possible_leader_epoch() {
+    for (epochs, expected) in [([8, 8, 1, 8, 8], 8), ([2, 2, 5, 2, 2], 2), ([2, 2, 13, 4, 4], 4)] {
+        let folder = reading::folder();
+        let builder = PartitionBuilder::new(Indexing::default());
+        let batches = (0..).zip(epochs).map(|(offset, epoch)| batch(offset, 1, epoch).build());
+        let dir = builder.segment(0, batches).write(folder.path(), "orders-0");
+        let plan = repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
+        assert!(plan.lost_ranges.is_empty(), "{:#?}", plan.lost_ranges);
+        let bytes = std::fs::read(dir.join(format!("{:020}.log", 0))).unwrap();
+        let third = bytes.len() / 5 * 2;
+        assert_eq!(i32::from_be_bytes(*bytes[third + 12..].first_chunk().unwrap()), expected);
+    }
 }
 
 #[test]

@@ -195,9 +195,9 @@ fn without_leader_epoch_checkpoint_only_epochs_between_those_of_the_neighbours_a
     let (flips, missed) = undetected(false, SEGMENT_BYTES, 1, |_, bit| (12 * 8..16 * 8).contains(&bit));
     println!("{flips} {missed:?}");
     // an epoch may rise by a flip in the last batch before the next epoch, and in the last one of the
-    // segment, which is compared with the next segment elsewhere
+    // segment, which is compared with the next segment elsewhere; at both ends of the segment one may fall
     let missed = missed.get("leader_epoch").copied().unwrap_or(0);
-    assert!(missed <= flips / 200, "{missed} of {flips}");
+    assert!(missed <= flips / 200 + 2 * 32, "{missed} of {flips}");
 }
 
 /// 8,388,608 flips: `make verify-flips`.
