@@ -143,9 +143,10 @@ fn contradiction(last_offset: i64, leader_epoch: i32, header: &BatchHeader) -> M
 /// `second` begins below the end of `first`. True if `first` is the damaged one, false if it is `second`.
 ///
 /// The evidence, strongest first. An undamaged batch usually starts one above its predecessor. If the first
-/// batch's offset jumped up, the third batch contradicts it; if the second batch's fell, it does not. The damaged batch must fit, with its length in offsets, at its original place: the first before the
-/// second, or the second before the third. Beside gaps both may fit: then it is the one that a single flipped
-/// bit of its base offset explains. If both or neither are explained, it is the second, as a reader without
+/// batch's offset jumped up, the third batch contradicts it; if the second batch's fell, it does not. The
+/// damaged batch must fit, with its length in offsets, at its original place: the first before the second,
+/// or the second before the third. Beside gaps both may fit: then it is the one that a single flipped bit
+/// of its base offset explains. If both or neither are explained, it is the second, as a reader without
 /// lookahead would decide.
 pub(super) fn first_is_damaged(
     before: Option<Preceding>,

@@ -1,4 +1,5 @@
-//! Kafka's notation of a UUID: 22 base64url characters, with `==` after them or not. Kafka: `Uuid.fromString`.
+//! Kafka's notation of a UUID: 22 base64url characters, with `==` after them or not. Kafka:
+//! `Uuid.fromString`.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
