@@ -223,15 +223,16 @@ impl PartitionLocks {
     }
 }
 
-/// Fails if one data directory has a symbolic link to a partition in another one: a broker on either of them
-/// writes to it.
+/// Fails if a data directory has a symbolic link to a partition that is in a data directory itself: a broker
+/// on either of them writes to it.
 fn refuse_link_between(directory: &Directory) -> Result<()> {
     let Some(descriptor) = directory.descriptor().filter(|_| directory.is_linked()) else { return Ok(()) };
     for name in DATA_DIRECTORY_FILES {
         if rustix::fs::statat(descriptor, format!("../{name}"), AtFlags::SYMLINK_NOFOLLOW).is_ok() {
             let expected = "a partition of one data directory (remove the symbolic link, or give the path to which it leads, while \
                             no broker runs on either)";
-            let found = format!("{}, a link into another data directory", directory.path().display());
+            let found =
+                format!("{}, a symbolic link to a partition of a data directory", directory.path().display());
             return Err(Error::config("path", expected, found));
         }
     }

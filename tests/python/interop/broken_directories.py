@@ -34,6 +34,18 @@ def copy_whole(into: Path) -> Path:
     return into
 
 
+def link_of(name: str) -> Break:
+    """Move a partition out of the data directory, and leave a symbolic link to it."""
+
+    def change(path: Path) -> None:
+        elsewhere = path.with_name("disk2")
+        elsewhere.mkdir()
+        (path / name).rename(elsewhere / name)
+        (path / name).symlink_to(elsewhere / name)
+
+    return change
+
+
 def another_of_broker(data: Path, into: Path) -> Path:
     """Make a further data directory of the broker, without partitions."""
     into.mkdir()
@@ -235,6 +247,7 @@ def of_states() -> Iterator[tuple[str, Break]]:
     yield "a copy of cities-0 as cities-7", copy("cities-0", "cities-7")
     yield "a copy of cities-0 as towns-0", copy("cities-0", "towns-0")
     yield "a copy of cities-0 as towns-7", copy("cities-0", "towns-7")
+    yield "cities-1 on another disk", link_of("cities-1")
     yield "cities-0 with the id of rivers.compact", with_id_of("cities-0", "rivers.compact-0")
     yield "cities-1 with the id of rivers.compact", with_id_of("cities-1", "rivers.compact-0")
     for name in CHECKPOINTS:

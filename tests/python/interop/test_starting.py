@@ -38,6 +38,7 @@ USUAL = (
     "cities-1 as -future",
     "a copy of cities-0 as cities-00",
     "a copy of cities-0 as towns-0",
+    "cities-1 on another disk",
     "cities-1 with the id of rivers.compact",
     "__cluster_metadata-0: a record of other bytes",
     "__cluster_metadata-0: a record of a later version",
