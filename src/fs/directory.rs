@@ -144,9 +144,16 @@ impl Directory {
         self.folder.descriptor_and_name(name)
     }
 
-    /// Whether a data directory has a symbolic link to it, through which it was opened.
-    pub(super) fn is_linked(&self) -> bool {
-        self.folder.is_linked()
+    /// Fails if it was opened through a symbolic link that a data directory has to a partition in a data
+    /// directory: a broker on either of them writes to it.
+    pub(super) fn refuse_link_between(&self) -> Result<()> {
+        if !self.folder.is_linked_between_data_directories().map_err(self.fail("..", IoAction::Stat))? {
+            return Ok(());
+        }
+        let expected = "a partition of one data directory (remove the symbolic link, or give the path to which it leads, while \
+                        no broker runs on either)";
+        let found = format!("{}, a symbolic link to a partition of a data directory", self.path.display());
+        Err(Error::config("path", expected, found))
     }
 
     fn fail(&self, name: &str, action: IoAction) -> impl Fn(io::Error) -> Error {

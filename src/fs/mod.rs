@@ -103,6 +103,10 @@ trait Folder: Debug + Send + Sync {
     fn is_linked(&self) -> bool {
         false
     }
+    /// Whether the directory to which that link leads is in a data directory, too.
+    fn is_linked_between_data_directories(&self) -> io::Result<bool> {
+        Ok(false)
+    }
     /// Its in-memory disk and its number there; `None` for a directory of the system.
     fn in_memory(&self) -> Option<(&mem::MemoryDisk, usize)> {
         None

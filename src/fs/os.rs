@@ -1,6 +1,6 @@
 //! Files and directories of the operating system.
 
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -33,6 +33,15 @@ pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
+/// Whether there is an entry of any type.
+fn exists_at(folder: BorrowedFd<'_>, path: impl rustix::path::Arg) -> io::Result<bool> {
+    match rustix::fs::statat(folder, path, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(_) => Ok(true),
+        Err(Errno::NOENT) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// A directory of the system, held open by its descriptor.
 #[derive(Debug)]
 pub(super) struct SystemFolder {
@@ -45,16 +54,20 @@ pub(super) struct SystemFolder {
 impl SystemFolder {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let descriptor = rustix::fs::open(path, FOLDER_FLAGS, Mode::empty())?;
-        Ok(Self { descriptor, linked_in: Self::linked_in(path) })
+        Ok(Self { descriptor, linked_in: Self::linked_in(path)? })
     }
 
-    fn linked_in(path: &Path) -> Option<OwnedFd> {
-        let (parent, name) = (path.parent()?, path.file_name()?);
-        parent.join(name).symlink_metadata().ok().filter(Metadata::is_symlink)?;
-        let parent = rustix::fs::open(parent, FOLDER_FLAGS, Mode::empty()).ok()?;
-        let is_there =
-            |name| rustix::fs::statat(&parent, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        lock::DATA_DIRECTORY_FILES.into_iter().any(is_there).then_some(parent)
+    fn linked_in(path: &Path) -> io::Result<Option<OwnedFd>> {
+        // a slash at the end of a path would follow the link
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
+        if !parent.join(name).symlink_metadata()?.is_symlink() {
+            return Ok(None);
+        }
+        // opened last: the permission to read the folder is needed only if it is a data directory
+        if !lock::has_data_directory_file(|file| exists_at(rustix::fs::CWD, parent.join(file)))? {
+            return Ok(None);
+        }
+        Ok(Some(rustix::fs::open(parent, FOLDER_FLAGS, Mode::empty())?))
     }
 
     fn open_folder(&self, name: &str) -> io::Result<Self> {
@@ -204,6 +217,11 @@ impl Folder for SystemFolder {
 
     fn is_linked(&self) -> bool {
         self.linked_in.is_some()
+    }
+
+    fn is_linked_between_data_directories(&self) -> io::Result<bool> {
+        let exists = |file: &str| exists_at(self.descriptor.as_fd(), format!("../{file}"));
+        Ok(self.is_linked() && lock::has_data_directory_file(exists)?)
     }
 }
 

@@ -57,6 +57,11 @@ impl MetaProperties {
         self.properties.get(name).map(String::as_str)
     }
 
+    /// The id of the data directory, as the metadata of the cluster has it.
+    pub(crate) fn directory_id(&self) -> Option<&str> {
+        self.get("directory.id").map(uuid::without_padding)
+    }
+
     /// Checks what a broker needs of the file.
     ///
     /// *Source*: `MetaProperties.Builder`, `MetaPropertiesEnsemble.verify`.

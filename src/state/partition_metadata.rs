@@ -91,7 +91,7 @@ impl FromStr for TopicId {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         if uuid::parse(text).is_some_and(|id| id != (0, 0)) {
-            return Ok(Self(text.to_owned()));
+            return Ok(Self(uuid::without_padding(text).to_owned()));
         }
         let expected = "22 base64url characters, as Kafka prints a topic id, and not all zero";
         Err(Error::config("topic_id", expected, format!("{text:?}")))

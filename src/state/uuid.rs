@@ -4,10 +4,15 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
+/// The text by which Kafka names the UUID of a text.
+pub(crate) fn without_padding(text: &str) -> &str {
+    text.strip_suffix("==").unwrap_or(text)
+}
+
 /// The upper and the lower 64 bits of a UUID; `None` for another text.
 pub(crate) fn parse(text: &str) -> Option<(i64, i64)> {
     let mut bytes = [0; 16];
-    let text = text.strip_suffix("==").unwrap_or(text);
+    let text = without_padding(text);
     // the last character has 2 bits, and as in the JDK its others must be zero
     let length = BASE64_URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
     let (upper, lower) = bytes.split_first_chunk::<8>()?;

@@ -4,6 +4,7 @@
 mod arrow {
     mod long_batches;
     mod naive_rows;
+    mod raw_batches;
     mod rows;
     mod threads;
     mod views;

@@ -12,9 +12,9 @@ pub(super) const UNKNOWN: &str = "another process";
 pub(super) struct Holder {
     /// The requested kind.
     pub(super) kind: Kind,
-    /// Of the file.
+    /// The device of the file.
     pub(super) device: u64,
-    /// Of the file.
+    /// The inode of the file.
     pub(super) inode: u64,
     /// The process, if the lock belongs to one, as the JVM's locks do.
     pub(super) process: Option<i32>,

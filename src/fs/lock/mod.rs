@@ -131,18 +131,27 @@ pub(crate) const DATA_DIRECTORY_LOCK: &str = ".lock";
 /// The same file, relative to a partition directory.
 const DATA_DIRECTORY_LOCK_FROM_PARTITION: &str = "../.lock";
 
-/// A Kafka data directory contains one of these files.
-pub(super) const DATA_DIRECTORY_FILES: [&str; 4] =
-    [META_PROPERTIES, DATA_DIRECTORY_LOCK, "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"];
-
-/// Whether a folder (or its parent, with `../`) is a Kafka data directory.
-pub(crate) fn is_data_directory(folder: &Directory, up: &str) -> Result<bool> {
-    for marker in DATA_DIRECTORY_FILES {
-        if folder.identity_of(&format!("{up}{marker}"))?.is_some() {
+/// Whether one of the files exists that every Kafka data directory contains.
+pub(super) fn has_data_directory_file<E>(
+    exists: impl Fn(&str) -> std::result::Result<bool, E>,
+) -> std::result::Result<bool, E> {
+    let files = [
+        META_PROPERTIES,
+        DATA_DIRECTORY_LOCK,
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+    ];
+    for file in files {
+        if exists(file)? {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Whether a folder (or its parent, with `../`) is a Kafka data directory.
+pub(crate) fn is_data_directory(folder: &Directory, up: &str) -> Result<bool> {
+    has_data_directory_file(|file| Ok(folder.identity_of(&format!("{up}{file}"))?.is_some()))
 }
 
 /// The locks of a partition's writer.
@@ -179,7 +188,7 @@ impl PartitionLocks {
 
     fn take_with(directory: &Directory, lock: impl FnOnce(&Directory, &str) -> Result<Lock>) -> Result<Self> {
         let (mut data_directory, mut inode) = (None, None);
-        refuse_link_between(directory)?;
+        directory.refuse_link_between()?;
         if directory.descriptor().is_some() && is_data_directory(directory, "../")? {
             let (lock, found) = shared(directory)?;
             (data_directory, inode) = (Some(lock), found);
@@ -193,7 +202,7 @@ impl PartitionLocks {
     /// # Errors
     /// As [`PartitionLocks::take`].
     pub fn probe(directory: &Directory) -> Result<()> {
-        refuse_link_between(directory)?;
+        directory.refuse_link_between()?;
         if directory.descriptor().is_some() && is_data_directory(directory, "../")? {
             probe(directory, DATA_DIRECTORY_LOCK_FROM_PARTITION, Kind::Shared)?;
         }
@@ -221,22 +230,6 @@ impl PartitionLocks {
     pub fn are_held(&self) -> bool {
         self.partition.is_held() && self.data_directory.as_ref().is_none_or(Lock::is_held)
     }
-}
-
-/// Fails if a data directory has a symbolic link to a partition that is in a data directory itself: a broker
-/// on either of them writes to it.
-fn refuse_link_between(directory: &Directory) -> Result<()> {
-    let Some(descriptor) = directory.descriptor().filter(|_| directory.is_linked()) else { return Ok(()) };
-    for name in DATA_DIRECTORY_FILES {
-        if rustix::fs::statat(descriptor, format!("../{name}"), AtFlags::SYMLINK_NOFOLLOW).is_ok() {
-            let expected = "a partition of one data directory (remove the symbolic link, or give the path to which it leads, while \
-                            no broker runs on either)";
-            let found =
-                format!("{}, a symbolic link to a partition of a data directory", directory.path().display());
-            return Err(Error::config("path", expected, found));
-        }
-    }
-    Ok(())
 }
 
 /// The lock that the writers of a data directory share, and the inode of its file.

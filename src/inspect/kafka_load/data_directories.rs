@@ -88,9 +88,9 @@ pub(super) fn is_same_broker(properties: &MetaProperties, other: &Path) -> bool 
 /// *Source*: `MetaPropertiesEnsemble.verify`.
 pub(super) fn copied(folder: &Directory, others: &[&Path]) -> Option<PlannedDirectory> {
     let properties = properties_of(folder);
-    let id = properties.get("directory.id")?;
+    let id = properties.directory_id()?;
     let has_id = |other: &&&Path| {
-        Directory::open(other, "").is_ok_and(|other| properties_of(&other).get("directory.id") == Some(id))
+        Directory::open(other, "").is_ok_and(|other| properties_of(&other).directory_id() == Some(id))
     };
     let other = others.iter().find(has_id)?;
     Some(PlannedDirectory {

@@ -35,7 +35,7 @@ pub struct LoadedSegment {
     pub offset_entries: u64,
     /// What Kafka takes for entries of the time index.
     pub time_entries: u64,
-    /// The largest timestamp that Kafka knows of, ms; −1 if there is none.
+    /// The largest timestamp of the segment, as Kafka has it after loading, ms; −1 if it has none.
     pub largest_timestamp: i64,
 }
 

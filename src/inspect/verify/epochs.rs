@@ -26,7 +26,10 @@ pub(super) fn falls(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
             continue;
         }
         let before_highest = if highest.batches > 1 { highest.epoch } else { earlier };
-        let next = runs.get(place + 1).map_or(-1, |(_, next)| next.epoch);
+        let is_adjacent = |(of_next, next): &&(usize, EpochRun)| {
+            if of_next == number { next.position == run.end_position } else { next.position == 0 }
+        };
+        let next = runs.get(place + 1).filter(is_adjacent).map_or(-1, |(_, next)| next.epoch);
         let third = if run.batches > 1 { run.epoch } else { next };
         let wrong = wrong_epoch(before_highest, highest.epoch, run.epoch, third);
         findings.push(match wrong {

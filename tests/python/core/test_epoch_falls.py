@@ -86,3 +86,27 @@ def test_one_wrong_epoch_is_damage(tmp_path: Path, name: str) -> None:
     assert not cw.repair(partition, policy="salvage", dry_run=False).lost_ranges
     assert len(cw.Log(partition).scan().to_arrow()) == sum(map(len, segments))
     assert not [finding for finding in cw.verify(partition).findings if finding.severity == "error"]
+
+
+@pytest.mark.parametrize(("epochs", "wrong"), [([5, 5, 5, 4], 3), ([7, 5, 5, 5], 0)])
+def test_an_epoch_at_an_end_of_the_log_that_the_file_contradicts_is_an_error(
+    tmp_path: Path, epochs: list[int], wrong: int
+) -> None:
+    partition = tmp_path / "orders-0"
+    values = write(partition, [epochs])
+    (partition / "leader-epoch-checkpoint").write_text("0\n1\n5 0\n")
+    (finding,) = [finding for finding in cw.verify(partition).findings if finding.severity == "error"]
+    assert (finding.code, finding.start_offset) == ("leader_epoch_mismatch", wrong)
+    assert cw.Log(partition).scan().to_arrow()["value"].to_pylist() == values
+
+
+@pytest.mark.parametrize("file", ["0\n1\n5 0\n", "0\n1\n2 3\n"])
+def test_the_file_that_a_broker_leaves_where_epochs_fall_is_no_error(tmp_path: Path, file: str) -> None:
+    partition = tmp_path / "orders-0"
+    write(partition, [[5, 5, 5, 2, 2]])
+    # after a recovery, and after an append
+    (partition / "leader-epoch-checkpoint").write_text(file)
+    assert not [finding for finding in cw.verify(partition).findings if finding.severity == "error"]
+    with cw.LogWriter(partition) as writer:
+        writer.append(b"new")
+    assert (partition / "leader-epoch-checkpoint").read_text() == "0\n1\n2 3\n"

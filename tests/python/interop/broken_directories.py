@@ -123,6 +123,7 @@ PROPERTIES: dict[str, Break] = BYTES | {
     "a space after the version": content(lambda text: text.replace(b"version=1", b"version=1 ")),
     "a space after node.id": content(lambda text: text.replace(b"node.id=1", b"node.id=1 ")),
     "a space after directory.id": content(lambda text: re.sub(b"directory.id=.*", rb"\g<0> ", text)),
+    "a padded directory.id": content(lambda text: re.sub(b"directory.id=.*", rb"\g<0>==", text)),
     "another directory.id": content(
         lambda text: re.sub(b"directory.id=.*", b"directory.id=5f1e0f5c8d6b4a0f9d1b2w", text)
     ),
@@ -139,6 +140,8 @@ QUORUM: dict[str, Break] = (
     | {
         "version 9": content(lambda text: text.replace(b'"data_version":0', b'"data_version":9')),
         "no version": content(lambda text: text.replace(b',"data_version":0', b"")),
+        "a version with a fraction": content(lambda text: text.replace(b'"data_version":0', b'"data_version":0.5')),
+        "a version above 16 bits": content(lambda text: text.replace(b'"data_version":0', b'"data_version":65536')),
         "no leader": content(lambda text: text.replace(b'"leaderId":1,', b"")),
         "a second line": content(lambda text: text + b"\n{}"),
         "an unknown field": content(lambda text: text.replace(b"{", b'{"x":1,', 1)),
@@ -146,6 +149,11 @@ QUORUM: dict[str, Break] = (
         "of version 1": content(
             lambda _: (
                 b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"%s","data_version":1}' % (b"A" * 22)
+            )
+        ),
+        "of version 1, with a padded UUID": content(
+            lambda _: (
+                b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"%s==","data_version":1}' % (b"A" * 22)
             )
         ),
         "of version 1, without a UUID": content(
@@ -182,6 +190,7 @@ IDS: dict[str, Break] = BYTES | {
     "version x": content(lambda text: text.replace(b"version: 0", b"version: x")),
     "version 7": content(lambda text: text.replace(b"version: 0", b"version: 7")),
     "a zero id": content(lambda text: text[: text.index(b"id: ") + 4] + b"AAAAAAAAAAAAAAAAAAAAAA"),
+    "a padded id": content(lambda text: text.rstrip() + b"=="),
     "another id": content(lambda text: text[: text.index(b"id: ") + 4] + b"BAAAAAAAAAAAAAAAAAAAAQ"),
     "no space before the version": content(lambda text: text.replace(b"version: ", b"version:")),
     "no space before the id": content(lambda text: text.replace(b"id: ", b"id:")),
