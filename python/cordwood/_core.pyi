@@ -263,7 +263,7 @@ __all__ = [
 __version__: str
 
 def _directory_fates(
-    path: FilePath, others: Sequence[FilePath]
+    path: FilePath, others: Sequence[FilePath], server_properties: FilePath | None
 ) -> list[
     tuple[
         str,

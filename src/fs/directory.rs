@@ -246,7 +246,19 @@ impl Directory {
         found.is_some_and(|found| found.f_type == MAGIC)
     }
 
-    /// Creates a regular file for writing.
+    /// The number of the user who owns a file, or with `.` the directory; `None` if there is no such file.
+    pub(crate) fn owner_of(&self, name: &str) -> Result<Option<u32>> {
+        self.folder.owner_of(name).map_err(self.fail(name, IoAction::Open))
+    }
+
+    /// Gives a new file the permissions, and if possible the owner, of the one that it will replace, if that
+    /// exists.
+    pub(crate) fn copy_access(&self, replaced: &str, new: &str) -> Result<()> {
+        self.folder.copy_access(replaced, new).map_err(self.fail(new, IoAction::Create))
+    }
+
+    /// Creates a regular file for writing: its owner and group are those of the directory if the process may
+    /// set them, as root may, and nobody may read it who may not read the directory.
     ///
     /// # Errors
     /// [`Error::Io`], also if the name exists.

@@ -11,11 +11,13 @@
 
 mod directory;
 mod file;
+mod link;
 mod listing;
 mod lock;
 #[doc(hidden)]
 pub mod mem;
 pub mod names;
+mod new_file;
 mod os;
 mod prefetch;
 mod staged;
@@ -35,6 +37,8 @@ use memmap2::Mmap;
 pub use directory::Directory;
 pub(crate) use file::are_zero;
 pub use file::{FileBytes, FileIdentity, SystemFile};
+#[cfg(feature = "inspect")]
+pub(crate) use link::is_of_link;
 pub use listing::SegmentFile;
 #[doc(hidden)]
 pub use lock::forks;
@@ -69,6 +73,16 @@ trait Folder: Debug + Send + Sync {
     fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Handle>>;
     /// The identity of the file with this name; `None` if there is none.
     fn identity_of(&self, name: &str) -> io::Result<Option<FileIdentity>>;
+    /// The number of the user who owns a file, `.` for the directory; `None` if there is no such file, or if
+    /// the directory is in memory.
+    fn owner_of(&self, _name: &str) -> io::Result<Option<u32>> {
+        Ok(None)
+    }
+    /// Gives a new file the permissions, and if possible the owner, of the one that it will replace, if that
+    /// exists.
+    fn copy_access(&self, _replaced: &str, _new: &str) -> io::Result<()> {
+        Ok(())
+    }
     /// Whether another process (or another handle) holds a lock under which it may shorten files.
     fn is_locked(&self) -> bool;
     /// Whether another process than a writer holds the lock of the data directory.

@@ -11,7 +11,7 @@ use memmap2::Mmap;
 use rustix::fs::{FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::{Access, FileIdentity, Folder, Handle, PartitionLocks, lock};
+use super::{Access, FileIdentity, Folder, Handle, PartitionLocks, link, lock, new_file};
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("cordwood reads and writes Kafka's files with calls that only Linux has; build it on Linux");
@@ -125,20 +125,17 @@ impl Folder for SystemFolder {
     }
 
     fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Handle>> {
-        let access = match access {
-            Access::Read => OFlags::RDONLY,
-            Access::Write => OFlags::RDWR,
-            Access::Create => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
-        };
         let (folder, name) = self.at(name);
-        match rustix::fs::openat(
-            folder,
-            name,
-            access | OFlags::NOFOLLOW | FILE_FLAGS,
-            Mode::from_raw_mode(0o644),
-        ) {
+        let open =
+            |flags| rustix::fs::openat(folder, name, flags | OFlags::NOFOLLOW | FILE_FLAGS, Mode::empty());
+        let opened = match access {
+            Access::Read => open(OFlags::RDONLY),
+            Access::Write => open(OFlags::RDWR),
+            Access::Create => new_file::create(folder, name, OFlags::RDWR | OFlags::NOFOLLOW | FILE_FLAGS),
+        };
+        match opened {
             Ok(descriptor) => Ok(Arc::new(SystemHandle::new(descriptor)?)),
-            Err(Errno::LOOP) => Err(io::Error::other("a symbolic link, which is not followed")),
+            Err(Errno::LOOP) => Err(link::not_followed()),
             Err(error) => Err(error.into()),
         }
     }
@@ -155,6 +152,19 @@ impl Folder for SystemFolder {
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn owner_of(&self, name: &str) -> io::Result<Option<u32>> {
+        match rustix::fs::statat(&self.descriptor, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat.st_uid)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn copy_access(&self, replaced: &str, new: &str) -> io::Result<()> {
+        let (folder, replaced) = self.at(replaced);
+        new_file::copy_access(folder, replaced, self.at(new).1)
     }
 
     fn is_locked(&self) -> bool {
@@ -190,7 +200,12 @@ impl Folder for SystemFolder {
 
     fn folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
         match rustix::fs::mkdirat(&self.descriptor, name, Mode::from_raw_mode(0o755)) {
-            Ok(()) | Err(Errno::EXIST) => Ok(Arc::new(self.open_folder(name)?)),
+            Ok(()) => {
+                let created = self.open_folder(name)?;
+                new_file::give_owner(created.descriptor.as_fd(), &rustix::fs::fstat(&self.descriptor)?)?;
+                Ok(Arc::new(created))
+            }
+            Err(Errno::EXIST) => Ok(Arc::new(self.open_folder(name)?)),
             Err(error) => Err(error.into()),
         }
     }

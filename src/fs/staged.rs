@@ -109,6 +109,7 @@ impl Directory {
         let file = self.create(&from)?;
         // removed if any step fails
         let staged = Staged { directory: self.clone(), from, to: name.to_owned(), is_put: false };
+        self.copy_access(name, &staged.from)?;
         write(&file)?;
         file.sync()?;
         Ok(staged)

@@ -91,10 +91,14 @@ impl Log {
     ///
     /// *Source*: `UnifiedLog.fetchOffsetByTimestamp`; the same result whenever that finds one.
     pub fn offset_for_time(&self, timestamp: i64) -> Result<Option<TimestampOffset>> {
-        match self.known_time(timestamp) {
-            Some(found) => Ok(Some(found)),
-            None => self.find_time(timestamp),
+        if let Some(found) = self.known_time(timestamp) {
+            return Ok(Some(found));
         }
+        let found = self.find_time(timestamp)?;
+        if found.is_none() {
+            self.refuse_uncertain_end()?;
+        }
+        Ok(found)
     }
 
     /// The result of [`Log::offset_for_time`] if it is in memory and no system call is needed to return it.

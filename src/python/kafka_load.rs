@@ -50,10 +50,13 @@ type DirectoryFate = (String, &'static str, String, String);
 pub(super) fn directory_fates(
     path: &Bound<'_, PyAny>,
     others: &Bound<'_, PyAny>,
+    server_properties: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<DirectoryFate>> {
     let (py, path) = (path.py(), arguments::path(path)?);
     let others = arguments::paths(others)?;
-    let planned = enter(py, || plan_start(&path, &others, SIGNALS))?;
+    let settings =
+        server_properties.map(|given| arguments::path_of("server_properties", given)).transpose()?;
+    let planned = enter(py, || plan_start(&path, &others, settings.as_deref(), SIGNALS))?;
     let fields = |planned: PlannedDirectory| {
         let PlannedDirectory { name, fate, expected, found } = planned;
         (name, fate.code(), expected, found)

@@ -20,6 +20,7 @@ mod index_reach;
 mod lazy_table;
 mod leader_epochs;
 mod log_file;
+mod misnamed;
 mod named_batch;
 mod offset_lookups;
 mod open_files;

@@ -54,17 +54,13 @@ impl Walk {
     #[cold]
     pub(super) fn note_repeated(&mut self, batch: &Batch, before: Option<Preceding>) -> Result<bool> {
         let header = batch.header;
-        let Some(before) = before.filter(|before| before.last_offset + 1 == header.base_offset) else {
+        if before.is_none_or(|before| before.last_offset + 1 != header.base_offset) {
             return Ok(false);
-        };
+        }
         // the offset of an entry of the old formats is in no checksum
         let may_be_repeated = header.magic == 2 && !header.is_sparse();
-        let state = Preceding {
-            last_offset: header.last_offset,
-            leader_epoch: before.leader_epoch.max(header.leader_epoch),
-            earlier_epoch: before.leader_epoch,
-        };
-        if let Some(repeated) = self.repeated_offsets(batch.end(), state)?.filter(|_| may_be_repeated)
+        let end_offset = header.last_offset + 1;
+        if let Some(repeated) = self.repeated_offsets(batch.end(), end_offset)?.filter(|_| may_be_repeated)
             && self.has_all_from(repeated.first_offset, batch.position)?
             // if only headers are read, a bit of its last offset may be flipped
             && self.verify(batch)?.is_ok()
@@ -75,9 +71,9 @@ impl Walk {
         Ok(false)
     }
 
-    /// The batches from a position on that repeat offsets up to the last one before it.
-    fn repeated_offsets(&mut self, start: u64, before: Preceding) -> Result<Option<Repeated>> {
-        let end_offset = before.last_offset + 1;
+    /// The batches from a position on that repeat offsets below the end offset of those before it. Their
+    /// leader epochs are not compared: a consumer reads the first batch with an offset.
+    fn repeated_offsets(&mut self, start: u64, end_offset: i64) -> Result<Option<Repeated>> {
         let (mut position, mut first_offset, mut expected, mut batches) = (start, None, None, 0);
         let mut next_offset = Some(self.bounds.upper).filter(|upper| *upper != i64::MAX);
         while position < self.bounds.end {
@@ -93,7 +89,6 @@ impl Walk {
                 && batch.records_beyond_offsets() == 0
                 // Kafka replays what a batch of a transaction says
                 && !header.attributes.is_transactional()
-                && is_possible_epoch(before.leader_epoch, &header)
                 && self.spend(u64::from(header.size));
             if !is_repeated || self.verify(&batch)?.is_err() {
                 return Ok(None);

@@ -102,15 +102,28 @@ impl Segment {
         let tail = self.tail()?;
         let Tail { end_offset, cut: Some(cut), .. } = tail else { return Ok(None) };
         let left = self.file_size()?.saturating_sub(cut.position);
-        let no = if tail.is_certain() { "no" } else { "no readable" };
+        let no = match tail {
+            Tail { is_intact: true, .. } => "no batch that can follow those before it",
+            Tail { is_searched: true, .. } => "no whole batch",
+            _ => "no readable whole batch",
+        };
         Ok(Some(format!(
-            "{}: {no} whole batch follows position {}, where {left} bytes are left (expected {}, found {}); \
+            "{}: {no} follows position {}, where {left} bytes are left (expected {}, found {}); \
              the data ends there, at offset {end_offset}",
             self.path().display(),
             cut.position,
             cut.malformed.expected,
             cut.malformed.found,
         )))
+    }
+
+    /// Fails if valid batches may follow the end: they are of a later format, the search for them was given
+    /// up, or they contradict those before.
+    pub(crate) fn refuse_uncertain_end(&self) -> Result<()> {
+        match self.tail()? {
+            tail @ Tail { cut: Some(cut), .. } if !tail.is_certain() => Err(self.corrupt(cut)),
+            _ => Ok(()),
+        }
     }
 
     fn find_tail(&self) -> Result<Tail> {

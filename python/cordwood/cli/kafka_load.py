@@ -3,6 +3,7 @@
 import json as json_module
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from cordwood import ConfigError, CordwoodError, Finding, KafkaLoad, LoadAction
 from cordwood._core import _directory_fates
 from cordwood.cli.exit_codes import UsageError, error_in_words, say
 from cordwood.cli.progress import elapsed
-from cordwood.cli.settings import INTERVAL_SOURCES
+from cordwood.cli.settings import INTERVAL_SOURCES, settings_of
 from cordwood.cli.start_verdict import (
     KEPT,
     Fate,
@@ -25,24 +26,33 @@ from cordwood.cli.start_verdict import (
 from cordwood.cli.terminal import Column, print_line, print_table, print_text
 from cordwood.quantities import several
 
-__all__ = ["finding_fields", "print_kafka_loads"]
+__all__ = ["Broker", "finding_fields", "print_kafka_loads"]
 
 _COLUMNS: list[Column] = [("file", "left"), ("what the broker does", "text")]
 
 
-def print_kafka_loads(
-    paths: Sequence[Path],
-    *,
-    clean: bool | None,
-    plan: Callable[[Path, bool | None], KafkaLoad],
-    quiet: bool,
-    json: bool,
-) -> bool:
+@dataclass(frozen=True)
+class Broker:
+    """How a broker was stopped, if that is given, and the settings with which it starts."""
+
+    clean: bool | None
+    assignments: list[str] | None
+    properties: Path | None
+    max_batch_bytes: int
+
+    def plan(self, path: Path, clean: bool | None) -> KafkaLoad:
+        """Return what it does when it opens a partition. *clean*: how it was stopped, for this partition."""
+        is_given = self.properties is not None or self.assignments
+        config = settings_of(path, self.properties, self.assignments).config if is_given else None
+        return cordwood.plan_kafka_load(path, clean=clean, config=config, max_batch_bytes=self.max_batch_bytes)
+
+
+def print_kafka_loads(paths: Sequence[Path], *, broker: Broker, quiet: bool, json: bool) -> bool:
     """Print the plan of each partition, and of each data directory whether a broker starts on it.
 
     Return whether all are loaded and no byte of a record is cut or hidden. Damage that a broker accepts is a warning;
-    it loses nothing by itself. Of several partitions, one that cannot be read does not end the others. *plan*: of a
-    partition, and whether the broker was stopped cleanly. *quiet*: only the verdicts.
+    it loses nothing by itself. Of several partitions, one that cannot be read does not end the others. *quiet*:
+    only the verdicts.
     """
     say_load = _nothing if quiet else _print_fields if json else _say
     said: set[str] = set()
@@ -52,7 +62,7 @@ def print_kafka_loads(
     for directory in directories:
         with elapsed(f"reading {directory}"):
             findings = cordwood.verify(directory).findings
-            fates = _fates(directory, directories)
+            fates = _fates(directory, directories, broker.properties)
         outcomes = Outcomes(has_metadata=any(fate.code == "metadata" for fate in fates.values()))
         for name, fate in fates.items():
             path = directory / name
@@ -69,14 +79,14 @@ def print_kafka_loads(
                 outcomes.refused.append((str(path.absolute()), fate.reason))
                 continue
             # a broker recovers this log after any shutdown
-            how = clean if fate.code != "metadata" else False
-            _load(path, partial(plan, path, how), fate, findings, outcomes, say_load, said)
+            how = broker.clean if fate.code != "metadata" else False
+            _load(path, partial(broker.plan, path, how), fate, findings, outcomes, say_load, said)
         verdicts.append(Verdict(directory, findings, outcomes))
     is_whole = say_verdicts(verdicts, json=json)
     outcomes = Outcomes()
     fates_of = _Surroundings()
     for partition in partitions:
-        planned = partial(plan, partition, clean)
+        planned = partial(broker.plan, partition, broker.clean)
         _load(partition, planned, fates_of(partition), None, outcomes, say_load, said, is_single=is_single)
     if partitions and (quiet or (len(partitions) > 1 and not json)):
         if json:
@@ -88,9 +98,9 @@ def print_kafka_loads(
     return is_whole and outcomes.is_whole
 
 
-def _fates(directory: Path, directories: Sequence[Path]) -> dict[str, Fate]:
+def _fates(directory: Path, directories: Sequence[Path], properties: Path | None) -> dict[str, Fate]:
     """Return what becomes of the directories in a data directory, one of several of a broker."""
-    return {fate[0]: Fate(*fate[1:]) for fate in _directory_fates(directory, list(directories))}
+    return {fate[0]: Fate(*fate[1:]) for fate in _directory_fates(directory, list(directories), properties)}
 
 
 class _Surroundings:
@@ -103,7 +113,7 @@ class _Surroundings:
         path = partition.absolute()
         if path.parent not in self._known:
             is_data_directory = cordwood.classify(path.parent).kind == "data_directory"
-            fates = _fates(path.parent, [path.parent]) if is_data_directory else {}
+            fates = _fates(path.parent, [path.parent], None) if is_data_directory else {}
             # without it, the metadata may be in another data directory
             has_metadata = any(fate.code == "metadata" for fate in fates.values())
             self._known[path.parent] = fates if has_metadata else {}

@@ -5,7 +5,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,13 +13,13 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
 import cordwood
-from cordwood import Finding, KafkaLoad, LogConfig, Verification
+from cordwood import Finding, Verification
 from cordwood.cli.exit_codes import FAILED, UsageError
-from cordwood.cli.kafka_load import finding_fields, print_kafka_loads
+from cordwood.cli.kafka_load import Broker, finding_fields, print_kafka_loads
 from cordwood.cli.limits import DEFAULT_MAX_BATCH_BYTES
 from cordwood.cli.path import parse_path
 from cordwood.cli.record_range import MaxBatchBytes
-from cordwood.cli.settings import PROPERTIES, SETTINGS, settings_of
+from cordwood.cli.settings import PROPERTIES, SETTINGS
 from cordwood.cli.terminal import print_line, print_text
 from cordwood.quantities import bytes_in_words, several
 
@@ -108,10 +107,8 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
         if deep or threads != 1 or resume is not None or explain:
             others = "--deep, --threads, --resume or --explain"
             raise UsageError(f"--as-kafka: expected no {others} with it")
-        has_settings = properties is not None or assignments
-        config_of = (lambda path: settings_of(path, properties, assignments).config) if has_settings else None
-        plan = partial(_planned, config_of=config_of, max_batch_bytes=max_batch_bytes)
-        if not print_kafka_loads(paths, clean=clean, plan=plan, quiet=quiet, json=json):
+        broker = Broker(clean, assignments, properties, max_batch_bytes)
+        if not print_kafka_loads(paths, broker=broker, quiet=quiet, json=json):
             raise typer.Exit(FAILED)
         return
     if clean is not None:
@@ -138,13 +135,6 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
         print_text(_summary(found), style="bold")
     if not found.is_intact:
         raise typer.Exit(FAILED)
-
-
-def _planned(
-    path: Path, clean: bool | None, *, config_of: Callable[[Path], LogConfig] | None, max_batch_bytes: int
-) -> KafkaLoad:
-    config = None if config_of is None else config_of(path)
-    return cordwood.plan_kafka_load(path, clean=clean, config=config, max_batch_bytes=max_batch_bytes)
 
 
 def _counts(found: Verification) -> dict[str, int]:

@@ -29,7 +29,7 @@ use rustix::io::Errno;
 use self::descriptors::Descriptor;
 pub use self::descriptors::forks;
 pub(crate) use self::descriptors::forks_now;
-use super::Directory;
+use super::{Directory, link, new_file};
 use crate::error::{Error, IoAction, Result};
 
 /// Which other locks a lock conflicts with.
@@ -283,13 +283,18 @@ enum Attempt {
 fn lock(folder: BorrowedFd<'_>, name: &str, kind: Kind) -> io::Result<Attempt> {
     // a shared lock needs no write permission
     let access = if kind == Kind::Exclusive { OFlags::RDWR } else { OFlags::RDONLY };
-    let flags =
-        access | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     // the file may have been deleted between the two calls: a lock on a file without the name has no effect
     for _ in 0..100 {
-        let descriptor = match rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o644)) {
+        let opened = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+            Err(Errno::NOENT) => new_file::create(folder, name, flags),
+            opened => opened,
+        };
+        let descriptor = match opened {
             Ok(descriptor) => descriptor,
-            Err(Errno::LOOP) => return Err(io::Error::other("a symbolic link, which is not followed")),
+            // another process has created it
+            Err(Errno::EXIST) => continue,
+            Err(Errno::LOOP) => return Err(link::not_followed()),
             Err(error) => return Err(error.into()),
         };
         let opened = rustix::fs::fstat(&descriptor)?;

@@ -321,6 +321,11 @@ impl Copying<'_> {
         let last = self.report.segments.last().copied().unwrap_or(start);
         let mut end = self.last.map_or(last, |batch| batch.header.last_offset + 1).max(last);
         if self.extent.end >= self.source.end_offset {
+            if self.options.on_damage == OnDamage::Raise
+                && let Some(last) = self.source.log.segments().last()
+            {
+                last.refuse_uncertain_end()?;
+            }
             if start < self.source.end_offset {
                 self.source.ensure_last(self.last, &self.report.damaged_ranges)?;
             }

@@ -3,10 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::start::{Fate, PlannedDirectory};
-use crate::error::Result;
-use crate::fs::{Directory, META_PROPERTIES};
+use crate::error::{Error, IoAction, Result};
+use crate::fs::{Directory, META_PROPERTIES, is_of_link};
 use crate::segment::with_descriptors;
+use crate::state::data_directory::BOOTSTRAP_CHECKPOINT;
 use crate::state::meta_properties::MetaProperties;
+use crate::state::offset_checkpoint::{CLEANED_OFFSETS, HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS};
 
 /// Those of some data directories that may be further ones of the same broker: all but those with other ids.
 ///
@@ -54,6 +56,54 @@ fn is_elsewhere(folder: &Directory, other: &Path) -> bool {
     other.canonicalize().ok() != folder.path().canonicalize().ok()
 }
 
+/// What a broker expects of a data directory, and what it finds in one that nobody has formatted.
+pub(in crate::inspect) const NOT_FORMATTED: (&str, &str) =
+    ("the ids of the cluster and the broker", "no such file");
+
+/// Fails at a symbolic link in the place of a file that a broker reads when it starts.
+pub(super) fn refuse_links(folder: &Directory) -> Result<()> {
+    let checkpoints = [CLEANED_OFFSETS, HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS];
+    for name in [META_PROPERTIES, BOOTSTRAP_CHECKPOINT].into_iter().chain(checkpoints) {
+        if let Err(error) = folder.open_file(name)
+            && is_of_link(&error)
+        {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// `meta.properties`, if there is none, if a broker cannot load it, if it is a copy of another directory's,
+/// or if it is that of another broker than the one with these settings.
+pub(super) fn wrong_properties(
+    folder: &Directory,
+    others: &[&Path],
+    server_properties: Option<&Path>,
+) -> Result<Option<PlannedDirectory>> {
+    if folder.identity_of(META_PROPERTIES)?.is_none() {
+        return Ok(Some(refused(NOT_FORMATTED.0, NOT_FORMATTED.1)));
+    }
+    let wrong = not_loaded(folder).or_else(|| copied(folder, others));
+    wrong.map_or_else(|| of_another_node(folder, server_properties), |wrong| Ok(Some(wrong)))
+}
+
+/// *Source*: `MetaPropertiesEnsemble.verify`.
+fn of_another_node(folder: &Directory, server_properties: Option<&Path>) -> Result<Option<PlannedDirectory>> {
+    let Some(path) = server_properties else { return Ok(None) };
+    let settings = std::fs::read(path).map_err(|error| Error::io(path, IoAction::Read, error))?;
+    let ids = MetaProperties::parse(&settings).node_id().zip(properties_of(folder).node_id());
+    let other = ids.filter(|ids| differ(*ids));
+    Ok(other.map(|(configured, found)| {
+        let expected = format!("node.id={configured}, as in {}", path.display());
+        refused(expected, format!("node.id={found}"))
+    }))
+}
+
+fn refused(expected: impl Into<String>, found: impl Into<String>) -> PlannedDirectory {
+    let (name, expected, found) = (META_PROPERTIES.to_owned(), expected.into(), found.into());
+    PlannedDirectory { name, fate: Fate::Refused, expected, found }
+}
+
 /// `meta.properties`, if a broker cannot load it: then it takes the data directory offline.
 ///
 /// *Source*: `MetaPropertiesEnsemble.Loader`.
@@ -86,17 +136,13 @@ pub(super) fn is_same_broker(properties: &MetaProperties, other: &Path) -> bool 
 /// disk: then it does not start.
 ///
 /// *Source*: `MetaPropertiesEnsemble.verify`.
-pub(super) fn copied(folder: &Directory, others: &[&Path]) -> Option<PlannedDirectory> {
+fn copied(folder: &Directory, others: &[&Path]) -> Option<PlannedDirectory> {
     let properties = properties_of(folder);
     let id = properties.directory_id()?;
     let has_id = |other: &&&Path| {
         Directory::open(other, "").is_ok_and(|other| properties_of(&other).directory_id() == Some(id))
     };
     let other = others.iter().find(has_id)?;
-    Some(PlannedDirectory {
-        name: META_PROPERTIES.to_owned(),
-        fate: Fate::Refused,
-        expected: "a directory.id that no other data directory of the broker has".to_owned(),
-        found: format!("{id}, also in {}", other.display()),
-    })
+    let expected = "a directory.id that no other data directory of the broker has";
+    Some(refused(expected, format!("{id}, also in {}", other.display())))
 }

@@ -39,6 +39,7 @@ mod warning;
 mod wrapper;
 
 pub use action::{ActionKind, ActionReason, LoadAction};
+pub(in crate::inspect) use data_directories::NOT_FORMATTED;
 pub use data_directories::other_directories;
 pub use exception::{ExceptionKind, LoadFailure};
 pub(super) use leaders::has_partitions;
@@ -46,6 +47,6 @@ pub use load::{KafkaLoad, LoadOptions, LoadedFile, LoadedLog};
 pub use lost::LostOffsets;
 pub use new_partition::unserved_partition;
 pub use segment::LoadedSegment;
-pub(in crate::inspect) use start::{Assigned, Broker, Difference, NOT_FORMATTED};
+pub(in crate::inspect) use start::{Assigned, Broker, Difference};
 pub use start::{Fate, PlannedDirectory, plan_start};
 pub use warning::{LoadWarning, LoadWarningKind};

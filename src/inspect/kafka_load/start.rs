@@ -10,11 +10,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::data_directories::{copied, is_same_broker, not_loaded, others_of_broker, properties_of};
+use super::data_directories::{
+    is_same_broker, others_of_broker, properties_of, refuse_links, wrong_properties,
+};
 use super::leaders::plan_leaders;
 use crate::error::{Error, Result};
+use crate::fs::Directory;
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, PartitionName, PartitionState};
-use crate::fs::{Directory, META_PROPERTIES};
 use crate::inspect::internal_topics::{Assignments, ReplicaPlace};
 use crate::segment::with_descriptors;
 use crate::state::offset_checkpoint::{
@@ -72,10 +74,6 @@ impl Fate {
     }
 }
 
-/// What a broker expects of a data directory, and what it finds in one that nobody has formatted.
-pub(in crate::inspect) const NOT_FORMATTED: (&str, &str) =
-    ("the ids of the cluster and the broker", "no such file");
-
 /// A directory of a data directory, and what becomes of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PlannedDirectory {
@@ -94,11 +92,19 @@ pub struct PlannedDirectory {
 /// ignores, and those without a partition's name, with which it does not start, are left out. At the end,
 /// `meta.properties`, if there is none, if it cannot be loaded, or if it is a copy of another directory's.
 /// `others`: further data directories, one of which may have the metadata log of the broker.
+/// `server_properties`: the file of the broker's settings, whose `node.id` is compared.
 ///
 /// # Errors
-/// [`Error::LogNotFound`]; [`Error::Io`]; [`Error::Interrupted`].
-pub fn plan_start(path: &Path, others: &[PathBuf], interrupt: Interrupt) -> Result<Vec<PlannedDirectory>> {
+/// [`Error::LogNotFound`]; [`Error::Io`], also for a symbolic link in the place of a file of the data
+/// directory, which a broker follows; [`Error::Interrupted`].
+pub fn plan_start(
+    path: &Path,
+    others: &[PathBuf],
+    server_properties: Option<&Path>,
+    interrupt: Interrupt,
+) -> Result<Vec<PlannedDirectory>> {
     let folder = with_descriptors(|| Directory::open(path, "give the path of a data directory"))?;
+    refuse_links(&folder)?;
     let loaded = loaded_directories(&folder)?;
     // after the topic ids: a partition is in the metadata before it is a directory
     let broker = Broker::of(&folder, others, interrupt)?;
@@ -112,12 +118,7 @@ pub fn plan_start(path: &Path, others: &[PathBuf], interrupt: Interrupt) -> Resu
     refuse_elsewhere(&loaded, &mut planned, &others);
     plan_leaders(&broker, &folder, &others, &loaded, &mut planned)?;
     planned.extend(broker.absent(&folder, &others, &loaded)?);
-    planned.extend(not_loaded(&folder).or_else(|| copied(&folder, &others)));
-    if folder.identity_of(META_PROPERTIES)?.is_none() {
-        let (expected, found) = (NOT_FORMATTED.0.to_owned(), NOT_FORMATTED.1.to_owned());
-        let name = META_PROPERTIES.to_owned();
-        planned.push(PlannedDirectory { name, fate: Fate::Refused, expected, found });
-    }
+    planned.extend(wrong_properties(&folder, &others, server_properties)?);
     Ok(planned)
 }
 

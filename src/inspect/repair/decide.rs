@@ -48,6 +48,7 @@ pub(super) fn decide(
     durable: Option<i64>,
     log_start_offset: i64,
 ) -> Result<Vec<Target>> {
+    refuse_misnamed(&surveys)?;
     match policy {
         RepairPolicy::TornTail => {
             refuse_other_damage(&surveys, durable)?;
@@ -60,6 +61,19 @@ pub(super) fn decide(
             salvage(surveys)
         }
     }
+}
+
+/// Fails if the file of a segment has the name of another one: its records are whole.
+fn refuse_misnamed(surveys: &[Survey]) -> Result<()> {
+    for survey in surveys.iter().filter(|survey| survey.is_damaged_at_start()) {
+        if let Some(misnamed) = survey.segment.misnamed()? {
+            let Malformed { expected, found, .. } = &misnamed.malformed;
+            let expected = format!("{expected} (no record is damaged: {})", misnamed.advice());
+            let malformed = Malformed::new(expected, found.clone());
+            return Err(malformed.at(survey.segment.path(), 0, Some(misnamed.first_offset)));
+        }
+    }
+    Ok(())
 }
 
 /// Fails at the first damage that is not a torn write.

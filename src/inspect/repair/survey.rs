@@ -108,6 +108,11 @@ impl Survey {
         }
     }
 
+    /// Whether the first batch is damaged.
+    pub(super) fn is_damaged_at_start(&self) -> bool {
+        matches!(self.pieces.first(), Some(Piece::Damaged(damaged)) if damaged.start == 0)
+    }
+
     /// The leader epoch of the first batch; `None` if there is none.
     pub(super) fn first_leader_epoch(&self) -> Option<i32> {
         self.pieces.iter().find_map(|piece| match piece {

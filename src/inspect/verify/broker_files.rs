@@ -36,9 +36,10 @@ pub(super) fn check(directory: &Directory, has_metadata: bool) -> Result<Vec<Fin
     if directory.identity_of(BOOTSTRAP_CHECKPOINT)?.is_some() {
         let finding = snapshot(directory, BOOTSTRAP_CHECKPOINT)?;
         let has_records = metadata.as_ref().is_some_and(|log| has_records(log).unwrap_or(false));
-        findings.extend(
-            finding.map(|finding| if has_records { finding.with_remedy(NOT_NEEDED) } else { finding }),
-        );
+        findings.extend(finding.map(|finding| {
+            let is_removable = has_records && finding.rule != Rule::LinkedFile;
+            if is_removable { finding.with_remedy(NOT_NEEDED) } else { finding }
+        }));
         if !has_metadata {
             let file = path.join(CLUSTER_METADATA_DIRECTORY);
             let expected = "the metadata log of the cluster, here or in another data directory of the broker";
@@ -166,7 +167,8 @@ fn newest_snapshot(metadata: &Directory) -> Result<Option<Finding>> {
         None => first == 0,
     };
     // of a later version, the file is right
-    let is_removable = is_continued && finding.severity == Severity::Error;
+    let is_removable =
+        is_continued && finding.severity == Severity::Error && finding.rule != Rule::LinkedFile;
     Ok(Some(if is_removable { finding.with_remedy(Remedy::manual(START_EARLIER)) } else { finding }))
 }
 

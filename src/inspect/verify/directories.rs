@@ -9,8 +9,8 @@ use super::loading;
 use super::rule::{Remedy, Rule, Severity};
 use super::work::OF_THREAD;
 use crate::error::Result;
-use crate::fs::Directory;
 use crate::fs::names::PartitionName;
+use crate::fs::{Directory, is_of_link};
 use crate::inspect::kafka_load::{Fate, plan_start};
 use crate::segment::with_descriptors;
 use crate::state::meta_properties::MetaProperties;
@@ -18,8 +18,13 @@ use crate::state::meta_properties::MetaProperties;
 /// The findings about these directories. `others`: data directories, one of which may have the metadata of
 /// the cluster.
 pub(super) fn check(folder: &Directory, others: &[PathBuf]) -> Result<Vec<Finding>> {
+    let planned = match plan_start(folder.path(), others, None, OF_THREAD) {
+        // a finding about the file
+        Err(error) if is_of_link(&error) => return Ok(Vec::new()),
+        planned => planned?,
+    };
     let mut findings = Vec::new();
-    for planned in plan_start(folder.path(), others, OF_THREAD)? {
+    for planned in planned {
         let path = folder.path_of(&planned.name);
         match planned.fate {
             // meta.properties: it may be a folder of a writer of this library

@@ -1,12 +1,14 @@
 //! The names and types of the files of a partition directory.
 
+use std::iter;
+
 use super::super::spark_writes::SparkWrite;
 use super::deleted_files;
 use super::finding::Finding;
 use super::rule::{Rule, Severity};
 use crate::error::{Error, Result};
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, SegmentFileName, Stage};
-use crate::fs::{Directory, FileType, PartitionLocks};
+use crate::fs::{Directory, FileType, PartitionLocks, is_data_directory};
 use crate::log::{Log, Replacement};
 use crate::state::checkpoint::{CHECKPOINT, DURABLE};
 use crate::state::clean_marker::CLEAN;
@@ -71,7 +73,9 @@ pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Find
             findings.extend(other(directory, name, *file_type, is_file)?);
             continue;
         };
-        if !is_file {
+        if *file_type == FileType::Symlink {
+            findings.push(super::linked_file(partition, directory.path_of(name)));
+        } else if !is_file {
             let found = format!("a {}", type_name(*file_type));
             findings.push(new(Rule::NotAFile, name, "a regular file", found));
         } else if parsed.stage == Stage::Live {
@@ -88,7 +92,28 @@ pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Find
             });
         }
     }
+    findings.extend(other_owner(directory, &entries)?);
     Ok(findings)
+}
+
+/// The finding about files of another user than the owner of the data directory, or of the partition outside
+/// of one: a broker that runs as that owner opens all files for writing.
+fn other_owner(directory: &Directory, entries: &[(String, FileType)]) -> Result<Option<Finding>> {
+    let parent = if is_data_directory(directory, "../")? { directory.parent()? } else { None };
+    let Some(owner) = parent.as_ref().unwrap_or(directory).owner_of(".")? else { return Ok(None) };
+    let mut others = Vec::new();
+    for name in iter::once(".").chain(entries.iter().map(|(name, _)| name.as_str())) {
+        let other = directory.owner_of(name)?.filter(|other| *other != owner);
+        others.extend(other.map(|other| (name, other)));
+    }
+    let Some((name, other)) = others.first() else { return Ok(None) };
+    let file = if *name == "." { directory.path().to_owned() } else { directory.path_of(name) };
+    let expected = format!("files of user {owner}, who owns the directory");
+    let found = match others.len() {
+        1 => format!("a file of user {other}"),
+        count => format!("a file of user {other}, the first of {count} files of other users"),
+    };
+    Ok(Some(Finding::new(Rule::OtherOwner, directory.path(), file, expected, found)))
 }
 
 /// The finding about the directory of a copy, of a partition or of a data directory, that is not complete.
@@ -165,8 +190,11 @@ fn other(directory: &Directory, name: &str, file_type: FileType, is_file: bool) 
         let file = directory.path_of(name);
         return Ok(Some(Finding::new(Rule::NotAFile, partition, file, "a regular file", "a directory")));
     }
-    let is_known = is_file && (KNOWN.contains(&name) || is_of_metadata(partition, name));
-    Ok((!is_known).then(|| foreign(directory, name, is_file)))
+    let is_known = KNOWN.contains(&name) || is_of_metadata(partition, name);
+    if is_known && file_type == FileType::Symlink {
+        return Ok(Some(super::linked_file(partition, directory.path_of(name))));
+    }
+    Ok((!(is_file && is_known)).then(|| foreign(directory, name, is_file)))
 }
 
 /// Whether it is a file of the metadata log of a cluster: a snapshot of it, or the state of its elections.
@@ -192,7 +220,6 @@ fn foreign(directory: &Directory, name: &str, is_file: bool) -> Finding {
 fn type_name(file_type: FileType) -> &'static str {
     match file_type {
         FileType::Directory => "directory",
-        FileType::Symlink => "symbolic link, which is not followed",
         FileType::Fifo => "FIFO",
         FileType::Socket => "socket",
         _ => "special file",

@@ -1,12 +1,25 @@
 //! A finding: a place where a file breaks a rule, with the evidence, what Kafka does there, and what to do.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::rule::{Remedy, Rule, Severity};
 use crate::error::Malformed;
-use crate::fs::names::CLUSTER_METADATA_DIRECTORY;
+use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, SegmentFileName};
 use crate::types::offsets_in_words;
+
+/// What Kafka does with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "binding", derive(serde::Deserialize, serde::Serialize))]
+enum Effect {
+    /// As with every finding of the rule.
+    OfRule,
+    /// The checksum of a batch that is out of order is right.
+    AsWritten,
+    /// The offset index of the segment is missing.
+    Rebuilt,
+}
 
 /// A place where a file breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,8 +51,7 @@ pub struct Finding {
     /// Whether a broker that has other data directories only takes this one offline, and starts with the
     /// others. It does not start without the one that has the metadata log of the cluster.
     pub takes_directory_offline: bool,
-    /// Whether the checksum of a batch that is out of order is right.
-    is_as_written: bool,
+    effect: Effect,
     /// The partition's directory, for the advice.
     #[cfg_attr(feature = "binding", serde(with = "crate::types::paths"))]
     partition: PathBuf,
@@ -68,7 +80,7 @@ impl Finding {
             evidence: Vec::new(),
             stops_broker: false,
             takes_directory_offline: false,
-            is_as_written: false,
+            effect: Effect::OfRule,
             partition: partition.to_owned(),
             remedy: rule.remedy(),
         }
@@ -102,17 +114,19 @@ impl Finding {
 
     /// It is a batch with a right checksum, which only offsets or epochs before it contradict.
     pub(super) fn that_is_as_written(self) -> Self {
-        Self { is_as_written: true, ..self }
+        Self { effect: Effect::AsWritten, ..self }
     }
 
     /// As an error: a broker does not start with it.
     pub(super) fn that_stops_a_broker(self) -> Self {
-        Self { severity: Severity::Error, stops_broker: true, ..self }
+        // what it would find behind a link is not known
+        Self { severity: Severity::Error, stops_broker: self.rule != Rule::LinkedFile, ..self }
     }
 
     /// As an error: a broker takes the data directory offline, and does not start if it has no other.
     pub(super) fn that_takes_a_directory_offline(self) -> Self {
-        Self { takes_directory_offline: true, ..self.that_stops_a_broker() }
+        let stops = self.that_stops_a_broker();
+        Self { takes_directory_offline: stops.stops_broker, ..stops }
     }
 
     pub(super) fn because(mut self, evidence: impl Into<String>) -> Self {
@@ -122,7 +136,18 @@ impl Finding {
 
     /// What Kafka does with it when it loads the log, after a clean stop and after a crash.
     pub fn kafka(&self) -> &'static str {
-        if self.is_as_written { AS_WRITTEN } else { self.rule.kafka() }
+        match self.effect {
+            Effect::OfRule => self.rule.kafka(),
+            Effect::AsWritten => AS_WRITTEN,
+            Effect::Rebuilt => REBUILT,
+        }
+    }
+
+    /// The base offset in the name of its file, if that is an index.
+    fn base_offset(&self) -> Option<i64> {
+        let name = SegmentFileName::parse(self.file.file_name()?.to_str()?)?;
+        let is_index = !matches!(name.kind, FileKind::Log | FileKind::Snapshot);
+        is_index.then_some(name.base_offset)
     }
 
     /// Whether it is about the metadata log of a cluster.
@@ -149,6 +174,34 @@ impl Finding {
 const AS_WRITTEN: &str = "loads it, also after a crash: the checksum is right, and offsets and epochs are not compared with those of the \
      batch before. Only where an index entry is due for it, a recovery empties the segment and deletes those after it. Consumers that \
      read on from the batch before it read it";
+
+/// *Source*: `LogLoader.loadSegmentFiles`, `LogLoader.recoverSegment`.
+const REBUILT: &str =
+    "builds it, also after a clean stop, because an offset index is missing: then it reads the whole segment";
+
+/// Of a segment without an offset index, a broker builds everything beside the `.log`, and a snapshot of the
+/// producers after it.
+pub(super) fn note_rebuilt(findings: &mut [Finding]) {
+    let without_index: HashSet<_> = findings
+        .iter()
+        .filter(|finding| finding.rule == Rule::IndexMissing)
+        .filter_map(Finding::base_offset)
+        .collect();
+    for finding in findings {
+        let is_rebuilt = match finding.rule {
+            Rule::IndexMissing => false,
+            Rule::SnapshotMissing => !without_index.is_empty(),
+            rule => {
+                rule.remedy() == Remedy::Reindex
+                    && finding.base_offset().is_some_and(|base| without_index.contains(&base))
+            }
+        };
+        if is_rebuilt {
+            finding.effect = Effect::Rebuilt;
+            finding.severity = finding.severity.min(Severity::Warning);
+        }
+    }
+}
 
 /// In the place of a repair that leaves a hole: the state of the cluster after it would be wrong.
 const OF_METADATA: &str = "of several controllers, stop this one and remove the files of the directory but quorum-state: it copies the log \

@@ -33,6 +33,7 @@ mod finding;
 mod index_files;
 mod journal;
 mod loading;
+mod misnamed;
 mod offset_entries;
 mod partition;
 mod quorum_state;
@@ -64,7 +65,7 @@ pub use work::Progress;
 use writer_files::WriterFiles;
 
 use crate::error::{Error, Result};
-use crate::fs::Directory;
+use crate::fs::{Directory, is_of_link};
 use crate::record::MAX_BATCH_BYTES;
 use crate::types::{Interrupt, Io};
 
@@ -171,7 +172,9 @@ pub fn writer_files(partition: &Path) -> Result<Vec<Finding>> {
 /// [`Error::Interrupted`], and errors that are about no file.
 fn unreadable(partition: &Path, error: Error) -> Result<Finding> {
     let found = error.to_string();
+    let is_link = is_of_link(&error);
     Ok(match error {
+        Error::Io { file, .. } if is_link => linked_file(partition, file),
         Error::Corrupt { place, expected, found } | Error::UnsupportedFormat { place, expected, found } => {
             let finding = Finding::new(Rule::Unreadable, partition, place.file, expected, found);
             finding.at(place.position, place.position)
@@ -197,4 +200,14 @@ fn unreadable(partition: &Path, error: Error) -> Result<Finding> {
         }
         error => return Err(error),
     })
+}
+
+fn linked_file(partition: &Path, file: impl Into<PathBuf>) -> Finding {
+    Finding::new(
+        Rule::LinkedFile,
+        partition,
+        file,
+        "a regular file",
+        "a symbolic link, which is not followed",
+    )
 }

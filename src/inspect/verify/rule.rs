@@ -110,6 +110,12 @@ rules! {
     BatchTooLarge = "batch_too_large", Warning,
         Remedy::manual("not damage, and not checked: verify it with a higher max_batch_bytes (--max-batch-bytes)"),
         "loads it and reads it: Kafka limits no batch on disk";
+    /// A segment whose batches are below the base offset in the name of its file: it was renamed, or copied
+    /// under a second name. No record is damaged.
+    MisnamedSegment = "misnamed_segment", Error,
+        Remedy::manual("rename the .log to the offset of its first batch, or move it out of the partition"),
+        "after a clean stop: loads it if its indexes are there, and appends at a wrong offset. After a crash, or without its indexes: \
+         usually does not start, because no index entry can have such an offset";
     /// Bytes after the last whole batch of the log.
     TornTail = "torn_tail", Error, Remedy::Repair,
         "after a clean stop: the log end offset may fall to the base offset of the segment. After a crash: cuts these bytes off";
@@ -395,6 +401,15 @@ rules! {
     /// A file of a segment or of a broker that is not a regular file.
     NotAFile = "not_a_file", Error, Remedy::manual("move it out of the directory"),
         "ignores a directory where it needs no file, and hangs or fails at anything else";
+    /// A symbolic link in the place of a file. It was not followed, so that what it leads to was not checked.
+    LinkedFile = "linked_file", Error,
+        Remedy::manual("put the file itself in the place of the link, or verify a copy without links (cp -RL)"),
+        "follows the link";
+    /// Files of another user than the owner of the directory: what root has restored or repaired, where the
+    /// broker runs as a user of its own.
+    OtherOwner = "other_owner", Warning,
+        Remedy::manual("give the files to the user as whom the broker runs (chown -R)"),
+        "if it may not write to the file: takes the data directory offline, and does not start if it has no other";
     /// A directory in a data directory that is not a partition's.
     ForeignDirectory = "foreign_directory", Error,
         Remedy::manual(

@@ -10,13 +10,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::broker_files;
 use super::checkpoints::Checkpoints;
 use super::directories;
-use super::finding::agree_on_remedies;
+use super::finding::{agree_on_remedies, note_rebuilt};
 use super::journal::{self, Journal};
 use super::partition::PartitionCheck;
 use super::segment::{SegmentCheck, SegmentReport};
 use super::target::{Target, targets};
 use super::work::{Interruption, OF_THREAD, Progress, Source, Work};
-use super::{Finding, Verification, VerifyOptions, files};
+use super::{Finding, Rule, Verification, VerifyOptions, files};
 use crate::error::{Error, Result};
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, Stage};
 use crate::fs::{Directory, is_data_directory, max_open_files};
@@ -211,6 +211,9 @@ impl Run<'_> {
         }
         let mut findings = check.finish(reports, failed, &mut self.result.unprotected)?;
         findings.sort_by(|left, right| key(left).cmp(&key(right)));
+        // each check that needs the file finds it
+        findings.dedup_by(|next, last| last.rule == Rule::LinkedFile && next == last);
+        note_rebuilt(&mut findings);
         agree_on_remedies(&mut findings);
         self.result.partitions += 1;
         self.result.findings.extend(findings);

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use super::finding::Finding;
 use super::index_files::{IndexKind, index_file};
 use super::offset_entries::OffsetEntries;
-use super::records;
 use super::rule::{Rule, Severity};
 use super::summary::Summary;
 use super::time_entries::TimeEntries;
 use super::transaction_entries;
 use super::work::Work;
+use super::{misnamed, records};
 use crate::error::Result;
 use crate::log::Log;
 use crate::record::control::ControlType;
@@ -50,6 +50,8 @@ pub(crate) struct SegmentCheck<'a> {
     buffer: Vec<u8>,
     /// The base offset of the last batch if offsets are missing before it.
     gap_before: bool,
+    /// The batch with the largest timestamp.
+    latest: Option<Batch>,
 }
 
 /// The maximum number of findings of one file: a file made of damage must not exhaust the memory.
@@ -76,6 +78,7 @@ impl<'a> SegmentCheck<'a> {
             left_out: 0,
             buffer: Vec::new(),
             gap_before: false,
+            latest: None,
         }
     }
 
@@ -177,6 +180,7 @@ impl<'a> SegmentCheck<'a> {
         if epoch >= 0 && span.end_offset.is_some() && span.end_offset == Some(span.start_offset) {
             finding = finding.because("it contains no offset that is missing".to_owned());
         }
+        let finding = misnamed::check(self.segment, damage.position)?.unwrap_or(finding);
         self.push(finding);
         Ok(())
     }
@@ -243,6 +247,9 @@ impl<'a> SegmentCheck<'a> {
             self.summary.batches > 0 && !self.summary.is_damaged_at_end && header.base_offset > before;
         self.summary.batches_at_gaps += u64::from(has_gap) + u64::from(has_gap && !self.gap_before);
         self.gap_before = has_gap;
+        if header.max_timestamp > self.summary.largest_timestamp {
+            self.latest = Some(*batch);
+        }
         let shows_compaction =
             batch.is_rewritten() || self.segment.has_gap_before(batch, self.summary.preceding());
         self.summary.add(batch, shows_compaction);
@@ -322,6 +329,7 @@ impl<'a> SegmentCheck<'a> {
         };
         let finding = if rule == Rule::DamagedBatch { finding.that_is_as_written() } else { finding };
         self.summary.is_damaged_at_end |= !is_zero;
+        let finding = misnamed::check(self.segment, end)?.unwrap_or(finding);
         self.push(finding);
         Ok(())
     }
@@ -391,7 +399,13 @@ impl<'a> SegmentCheck<'a> {
                 "timestamps up to the present time",
                 format!("timestamp {largest}"),
             );
-            self.push(finding);
+            self.push(match self.latest {
+                Some(batch) => {
+                    let BatchHeader { base_offset, last_offset, .. } = batch.header;
+                    finding.at(batch.position, batch.end()).offsets(base_offset, Some(last_offset + 1))
+                }
+                None => finding,
+            });
         }
     }
 

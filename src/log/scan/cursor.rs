@@ -75,7 +75,9 @@ impl Scan {
             }
             .cloned();
             self.check_continuity(next.as_deref())?;
-            let Some(segment) = next.filter(|segment| segment.base_offset() < self.filter.end) else {
+            let start = self.filter.start;
+            let Some(segment) = next.filter(|segment| segment.base_offset().max(start) < self.filter.end)
+            else {
                 return Ok(false);
             };
             self.cursor.last_base_offset = Some(segment.base_offset());

@@ -87,15 +87,12 @@ impl Scan {
         Ok(())
     }
 
-    /// Fails at the end of the log if valid batches may follow it: they are of a later format, or the search
-    /// for them was given up.
+    /// Fails at the end of the log if valid batches may follow it.
     fn ensure_certain_end(&self) -> Result<()> {
         // what follows a given end is not asked for
         let is_whole = self.filter.options.ranges.end_offset.is_none_or(|given| given > self.filter.end);
         let last = self.log.segments().last().filter(|last| last.known_end() == Some(self.filter.end));
-        let Some(last) = last.filter(|_| is_whole) else { return Ok(()) };
-        let tail = last.tail()?;
-        tail.cut.as_ref().filter(|_| !tail.is_certain()).map_or(Ok(()), |cut| Err(last.corrupt(cut)))
+        last.filter(|_| is_whole).map_or(Ok(()), |last| last.refuse_uncertain_end())
     }
 
     /// After the last batch of the log: a torn batch is a damaged range too, returned once; the zeros of a

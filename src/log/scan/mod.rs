@@ -88,11 +88,14 @@ impl Log {
     /// negative time; for a committed scan those of [`Log::last_stable_offset`].
     pub fn scan(&self, options: ScanOptions) -> Result<Scan> {
         let filter = Filter::new(self, options)?;
+        // at the end of the log, one that raises still fails if valid batches may follow, and one of an empty
+        // log reports the bytes that are there
+        let has_tail = filter.raises() || filter.start == self.log_start_offset();
         let is_uncommitted =
             options.isolation_level == IsolationLevel::ReadUncommitted && !options.batches_only;
         Ok(Scan {
             log: self.clone(),
-            finished: filter.start >= filter.end,
+            finished: filter.start > filter.end || filter.start == filter.end && !has_tail,
             filter,
             cursor: Cursor::default(),
             records: None,

@@ -57,7 +57,8 @@ pub(super) fn decompress(
 ) -> Result<(), Malformed> {
     let mut rest = bytes;
     if take(&mut rest, 4)? != MAGIC {
-        return Err(Malformed::new("the magic of an LZ4 frame", format!("{:02x?}", bytes.get(..4))));
+        let found = format!("{:02x?}", bytes.get(..4).unwrap_or(bytes));
+        return Err(Malformed::new("the magic of an LZ4 frame", found));
     }
     let descriptor = rest;
     let &[flags, block] = take(&mut rest, 2)? else { return Err(cut()) };

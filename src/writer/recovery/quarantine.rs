@@ -104,6 +104,7 @@ impl Quarantined {
         let staged = format!("{name}.tmp");
         folder.remove(&staged)?;
         let copy = folder.create(&staged)?;
+        folder.copy_access(&format!("../{source}"), &staged)?;
         let mut buffer = Vec::new();
         let mut at = *position;
         let mut copied = Ok(());

@@ -160,3 +160,50 @@ def test_partitions_at_another_directory_id_than_that_of_the_metadata_get_no_lea
     other.mkdir()
     (other / "meta.properties").write_bytes(whole)
     assert not {"no_leader"} & set(verdicts(command, data, other)[1].values())
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "meta.properties",
+        "bootstrap.checkpoint",
+        "replication-offset-checkpoint",
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+        STATE,
+        "cities-0/00000000000000000000.log",
+        "cities-0/00000000000000000000.index",
+        "cities-0/leader-epoch-checkpoint",
+        "cities-0/partition.metadata",
+    ],
+)
+def test_no_verdict_is_given_where_a_broker_follows_a_link(
+    command: Command, data: Path, tmp_path: Path, name: str
+) -> None:
+    file = data / name
+    if not file.exists():
+        file.write_bytes(b"0\n0\n")
+    target = tmp_path / "target"
+    file.rename(target)
+    file.symlink_to(target)
+    found = [finding for finding in cw.verify(data).findings if finding.file == str(file)]
+    assert {(finding.code, finding.stops_broker) for finding in found} == {("linked_file", False)}
+    assert all("cp -RL" in finding.advice for finding in found)
+    code, shown, errors = command("verify", "--as-kafka", str(data))
+    assert code == 1
+    assert f"cannot open {file}: a symbolic link, which is not followed" in errors
+    assert "does not start" not in shown
+
+
+def test_the_node_id_of_the_settings_is_compared(command: Command, data: Path, tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    node = next(
+        line.partition("=")[2] for line in (data / "meta.properties").read_text().split() if line.startswith("node.id")
+    )
+    for configured, starts in ((f"node.id={node}", True), ("node.id=77", False), ("broker.id = 77", False), ("", True)):
+        properties.write_text(f"{configured}\nlog.retention.ms=1000\n")
+        code, _, (summary,) = verdicts(command, data, "--properties", str(properties))
+        assert (code, summary["starts"]) == (0 if starts else 1, starts)
+        found = [f"expected node.id=77, as in {properties}, found node.id={node}"]
+        assert [reason["reason"] for reason in summary["reasons"]] == ([] if starts else found)

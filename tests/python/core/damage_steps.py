@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import corpus
+import pytest
 from batches import GZIP, Rec, batch, write_partition
 
 import cordwood as cw
@@ -220,3 +222,24 @@ def cat_shows_offsets(*offsets: int) -> Step:
 def write_large(log: Path) -> None:
     """Add a batch that expands to more than the default of `max_batch_bytes`."""
     log.write_bytes(rows(0, 3) + batch(3, [Rec(bytes(1 << 27))], codec=GZIP))
+
+
+def rename(before: str, after: str) -> Step:
+    return lambda place: (place.path / before).rename(place.path / after)
+
+
+def link(place: Place) -> None:
+    """Put a symbolic link in the place of a file."""
+    index = place.last_log().with_suffix(".timeindex")
+    target = place.data.parent / "target"
+    index.rename(target)
+    index.symlink_to(target)
+
+
+def give_to(user: int) -> Step:
+    def step(place: Place) -> None:
+        if os.geteuid() != 0:
+            pytest.skip("only root can give files to another user")
+        os.chown(place.last_log(), user, -1)
+
+    return step

@@ -115,6 +115,9 @@ def test_look_ups_with_any_flipped_bit_are_right_or_raise(small: Path) -> None:
             except (cw.CorruptLogError, cw.OffsetOutOfRangeError):
                 assert number == len(RAWS) - 1 or log.log_end_offset == 4
                 continue
+            except cw.UnsupportedFormatError:  # the magic of the last batch: as with a scan
+                assert (number, at) == (len(RAWS) - 1, 16)
+                continue
             assert found is not None
             if offset < sum(RECORDS[:number]) or offset >= sum(RECORDS[: number + 1]):
                 assert found.position == position, (bit, offset)

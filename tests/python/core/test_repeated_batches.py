@@ -47,6 +47,15 @@ def over(start: int, end: int) -> bytes:
     return batches.batch(start, [Rec(value, key=b"k") for value in values])
 
 
+def in_epoch(raw: bytes, epoch: int) -> bytes:
+    """Give batches a leader epoch, which is in no checksum."""
+    changed, start = bytearray(raw), 0
+    while start < len(raw):
+        struct.pack_into(">i", changed, start + 12, epoch)
+        start += 12 + struct.unpack_from(">i", raw, start + 8)[0]
+    return bytes(changed)
+
+
 AGAIN = run(20, 40, name="again")
 LOGS = {
     "inside a segment": {0: run(0, 40) + AGAIN + run(40, 70)},
@@ -54,6 +63,9 @@ LOGS = {
     "up to a batch that goes on": {
         0: run(0, 20) + run(20, 40, 20) + run(20, 30, 10, "again") + over(30, 46) + run(46, 70)
     },
+    "with a lower leader epoch": {0: in_epoch(run(0, 40), 5) + in_epoch(AGAIN, 3) + in_epoch(run(40, 70), 5)},
+    "with a leader epoch that falls": {0: in_epoch(run(0, 40), 5) + in_epoch(AGAIN + run(40, 70), 3)},
+    "at the end, with a lower leader epoch": {0: in_epoch(run(0, 70), 5) + in_epoch(run(50, 70, name="again"), 3)},
     "at the end": {0: run(0, 70) + run(50, 70, name="again")},
     "batches of three": {0: run(0, 39, 3) + run(21, 39, 3, "again") + run(39, 70, 3)},
     "in the second segment": {0: run(0, 10), 10: run(10, 40) + AGAIN + run(40, 70)},

@@ -38,7 +38,7 @@ def warnings(path: Path, caplog: pytest.LogCaptureFixture, **options: str) -> li
 
 
 def fate(path: Path) -> str:
-    return next(fate for name, fate, *_ in _directory_fates(path.parent, [path.parent]) if name == path.name)
+    return next(fate for name, fate, *_ in _directory_fates(path.parent, [path.parent], None) if name == path.name)
 
 
 def topic_id(name: str) -> str:

@@ -1,0 +1,103 @@
+"""Files that are written belong to the user of the directory, who runs the broker, and keep their permissions."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import corpus
+import pytest
+from batches import Rec, batch, name
+
+import cordwood as cw
+
+BROKER = 4242
+GROUP = 4343
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+
+
+def give(path: Path) -> None:
+    for file in (path, *path.rglob("*")):
+        os.chown(file, BROKER, GROUP)
+
+
+def owners(path: Path) -> set[tuple[int, int]]:
+    return {(file.stat().st_uid, file.stat().st_gid) for file in (path, *path.rglob("*"))}
+
+
+@pytest.fixture
+def torn(tmp_path: Path) -> Path:
+    """A data directory with a partition whose last batch is torn, and without indexes."""
+    data = tmp_path / "data"
+    path = data / "orders-0"
+    path.mkdir(parents=True)
+    content = b"".join(batch(offset, [Rec(b"%d" % offset)]) for offset in range(10))
+    (path / name(0)).write_bytes(content[:-10])
+    return path
+
+
+@AS_ROOT
+@pytest.mark.parametrize("policy", ["torn_tail", "kafka", "salvage"])
+def test_a_repair_as_root_leaves_all_files_to_the_user_of_the_directory(torn: Path, policy: str) -> None:
+    give(torn)
+    cw.repair(torn, policy=policy, dry_run=False)
+    assert len(list(torn.rglob("*"))) > 3
+    assert owners(torn) == {(BROKER, GROUP)}
+    assert not [found for found in cw.verify(torn).findings if found.code == "other_owner"]
+
+
+@AS_ROOT
+def test_a_writer_as_root_leaves_all_files_to_the_user_of_the_directory(torn: Path) -> None:
+    give(torn.parent)
+    for path in (torn, torn.parent / "new-0"):
+        with cw.LogWriter(path) as writer:
+            writer.append("value")
+        cw.rebuild_indexes(path, dry_run=False)
+    assert owners(torn.parent) == {(BROKER, GROUP)}
+    assert (torn.parent / ".lock").exists() or not (torn.parent / "meta.properties").exists()
+
+
+@AS_ROOT
+def test_a_copy_as_root_belongs_to_the_user_of_the_destination(torn: Path) -> None:
+    part = corpus.partition("01-plain")
+    give(torn.parent)
+    cw.copy(part.path, torn.parent / "copied-0")
+    assert owners(torn.parent) == {(BROKER, GROUP)}
+
+
+@AS_ROOT
+def test_a_file_of_another_user_is_reported(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(corpus.GOLDEN / "16-data-dir", data, ignore=shutil.ignore_patterns("expected"))
+    assert not [found for found in cw.verify(data).findings if found.code == "other_owner"]
+    os.chown(data, BROKER, GROUP)
+    found = [found for found in cw.verify(data).findings if found.code == "other_owner"]
+    assert {Path(one.file).name for one in found} == {path.parent.name for path in data.glob("*/*.log")}
+    give(data)
+    os.chown(data / "cities-0" / name(0), 0, 0)
+    [one] = [found for found in cw.verify(data).findings if found.code == "other_owner"]
+    assert one.file == str(data / "cities-0" / name(0))
+    assert one.severity == "warning"
+    assert f"user {BROKER}" in one.expected
+    assert "user 0" in one.found
+
+
+def test_a_file_keeps_its_permissions_and_a_new_one_has_those_of_the_directory(torn: Path) -> None:
+    log = torn / name(0)
+    log.chmod(0o600)
+    torn.chmod(0o750)
+    previous = os.umask(0)
+    try:
+        cw.repair(torn, policy="salvage", dry_run=False)
+    finally:
+        os.umask(previous)
+    assert log.stat().st_mode & 0o777 == 0o600
+    [kept] = (torn / "quarantine").glob("*.log.*")
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert (torn / log.with_suffix(".index").name).stat().st_mode & 0o777 == 0o640
+    torn.chmod(0o700)
+    with cw.LogWriter(torn) as writer:
+        writer.append("value")
+    for file in (torn / ".cordwood.durable", torn / ".cordwood.checkpoint"):
+        assert file.stat().st_mode & 0o777 == 0o600
