@@ -269,6 +269,7 @@ class Follow:
                 continue
             # a file that was modified within the last seconds counts as changed each time
             if has_looked:
+                self._log.check_end()
                 return None
             has_looked, self._last_look = True, time.monotonic()
             self._log.refresh()

@@ -14,7 +14,7 @@ use super::part::Part;
 use super::reader_options::ReaderOptions;
 use super::running_split::{RunningSplit, Split, max_ready_bytes};
 use crate::error::Result;
-use crate::log::{Log, Progress, ScanOptions};
+use crate::log::{Log, OnDamage, Progress, ScanOptions};
 use crate::types::MAX_THREADS;
 
 /// The maximum size of a split, bytes of the log.
@@ -217,7 +217,8 @@ impl ConcurrentSplits {
 /// [`Log::plan`], with the end of the last split as in the options, so that its scan also reports damage at
 /// the end of the log. At least one split.
 fn plan(log: &Log, max_bytes: u64, scan: ScanOptions) -> Result<VecDeque<Split>> {
-    let splits = log.plan(max_bytes, &scan)?;
+    // the scan of the last split fails at the end of the log, after all records before it
+    let splits = log.plan(max_bytes, &ScanOptions { on_damage: OnDamage::Skip, ..scan })?;
     let mut splits: VecDeque<_> = splits
         .iter()
         .map(|split| Split { ranges: split.ranges(), size: split.size, ..Split::default() })

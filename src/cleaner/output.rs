@@ -39,7 +39,9 @@ impl<'a> Output<'a> {
         let mut log = None;
         if let Some(directory) = directory {
             replacement::remove(directory, base_offset)?;
-            log = Some(directory.create(&name(base_offset, FileKind::Log, Stage::Cleaned))?);
+            let [cleaned, live] =
+                [Stage::Cleaned, Stage::Live].map(|stage| name(base_offset, FileKind::Log, stage));
+            log = Some(directory.create_like(&cleaned, &live)?);
         }
         Ok(Self {
             base_offset,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustix::fs::AtFlags;
 
 use super::os::SystemFolder;
-use super::{Access, FileIdentity, FileType, Folder, SystemFile, WritableFile};
+use super::{Access, FileAccess, FileIdentity, FileType, Folder, SystemFile, WritableFile};
 use crate::error::{Error, IoAction, NotFound, Result};
 
 /// An open directory. Its files are opened relative to its descriptor, so it may be renamed in the meantime.
@@ -246,15 +246,18 @@ impl Directory {
         found.is_some_and(|found| found.f_type == MAGIC)
     }
 
-    /// The number of the user who owns a file, or with `.` the directory; `None` if there is no such file.
-    pub(crate) fn owner_of(&self, name: &str) -> Result<Option<u32>> {
-        self.folder.owner_of(name).map_err(self.fail(name, IoAction::Open))
+    /// The permissions and the owner of an entry, `.` for the directory; `None` if there is no such entry,
+    /// and for a symbolic link.
+    pub(crate) fn access_of(&self, name: &str) -> Result<Option<FileAccess>> {
+        self.folder.access_of(name).map_err(self.fail(name, IoAction::Open))
     }
 
-    /// Gives a new file the permissions, and if possible the owner, of the one that it will replace, if that
-    /// exists.
-    pub(crate) fn copy_access(&self, replaced: &str, new: &str) -> Result<()> {
-        self.folder.copy_access(replaced, new).map_err(self.fail(new, IoAction::Create))
+    /// [`Directory::create`], with the permissions and the owner of another file, if that exists.
+    pub(crate) fn create_like(&self, name: &str, like: &str) -> Result<WritableFile> {
+        let access = self.access_of(like)?;
+        let created = self.create(name)?;
+        access.map_or(Ok(()), |access| created.set_access(access))?;
+        Ok(created)
     }
 
     /// Creates a regular file for writing: its owner and group are those of the directory if the process may

@@ -44,6 +44,7 @@ pub use listing::SegmentFile;
 pub use lock::forks;
 pub(crate) use lock::{DATA_DIRECTORY_LOCK, META_PROPERTIES, forks_now, is_data_directory};
 pub use lock::{Lock, PartitionLocks};
+pub(crate) use new_file::FileAccess;
 pub(crate) use os::{is_out_of_descriptors, max_open_files};
 pub(crate) use prefetch::prefetch;
 #[cfg(feature = "arrow")]
@@ -73,15 +74,10 @@ trait Folder: Debug + Send + Sync {
     fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Handle>>;
     /// The identity of the file with this name; `None` if there is none.
     fn identity_of(&self, name: &str) -> io::Result<Option<FileIdentity>>;
-    /// The number of the user who owns a file, `.` for the directory; `None` if there is no such file, or if
-    /// the directory is in memory.
-    fn owner_of(&self, _name: &str) -> io::Result<Option<u32>> {
+    /// The permissions and the owner of an entry, `.` for the directory; `None` if there is no such entry,
+    /// for a symbolic link, and in memory.
+    fn access_of(&self, _name: &str) -> io::Result<Option<FileAccess>> {
         Ok(None)
-    }
-    /// Gives a new file the permissions, and if possible the owner, of the one that it will replace, if that
-    /// exists.
-    fn copy_access(&self, _replaced: &str, _new: &str) -> io::Result<()> {
-        Ok(())
     }
     /// Whether another process (or another handle) holds a lock under which it may shorten files.
     fn is_locked(&self) -> bool;
@@ -170,6 +166,10 @@ trait Handle: Debug + Send + Sync {
     fn sync(&self) -> io::Result<()>;
     /// Drops the file's page cache at and after a position, so that the next read is from the disk.
     fn forget_cached(&self, position: u64) -> io::Result<()>;
+    /// Sets the permissions, and the owner if the process may.
+    fn set_access(&self, _access: FileAccess) -> io::Result<()> {
+        Ok(())
+    }
     /// Sets the time of the last modification: seconds and nanoseconds since the epoch.
     fn set_modified(&self, time: (i64, i64)) -> io::Result<()>;
     /// Maps the first `length` bytes for reading; `None` if that is not possible.

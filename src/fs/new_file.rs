@@ -4,7 +4,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Stat, Uid};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
 /// Creates a file, which must not exist.
@@ -12,30 +12,59 @@ pub(super) fn create(folder: BorrowedFd<'_>, name: &str, flags: OFlags) -> Resul
     let parent = rustix::fs::fstat(folder)?;
     let mode = Mode::from_raw_mode(parent.st_mode & 0o644);
     let created = rustix::fs::openat(folder, name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
-    give_owner(created.as_fd(), &parent)?;
+    give_owner(created.as_fd(), parent.st_uid, parent.st_gid)?;
     Ok(created)
 }
 
-/// Gives a new file or directory the owner and group that another one has. Only root can: for others nothing
-/// changes, and `verify` reports it.
-pub(super) fn give_owner(new: BorrowedFd<'_>, like: &Stat) -> Result<(), Errno> {
+/// The permissions of a file or directory, and the user and group to whom it belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileAccess {
+    mode: u32,
+    owner: u32,
+    group: u32,
+}
+
+impl FileAccess {
+    /// That of an entry, `.` for the directory; `None` if there is no such entry, and for a symbolic link.
+    pub(super) fn of(folder: BorrowedFd<'_>, name: &str) -> io::Result<Option<Self>> {
+        match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Symlink => Ok(None),
+            Ok(stat) => Ok(Some(Self { mode: stat.st_mode & 0o777, owner: stat.st_uid, group: stat.st_gid })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The number of the user.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn owner(self) -> u32 {
+        self.owner
+    }
+
+    /// Gives it to a new file.
+    pub(super) fn give_to(self, file: BorrowedFd<'_>) -> io::Result<()> {
+        if rustix::fs::fstat(file)?.st_mode & 0o777 != self.mode {
+            rustix::fs::fchmod(file, Mode::from_raw_mode(self.mode))?;
+        }
+        Ok(give_owner(file, self.owner, self.group)?)
+    }
+}
+
+/// Gives a new file or directory another owner and group, or else the group. Only root can give it to another
+/// user: for others its owner does not change, and `verify` reports it.
+fn give_owner(new: BorrowedFd<'_>, owner: u32, group: u32) -> Result<(), Errno> {
     let now = rustix::fs::fstat(new)?;
-    if (now.st_uid, now.st_gid) != (like.st_uid, like.st_gid) {
-        let (owner, group) = (Uid::from_raw(like.st_uid), Gid::from_raw(like.st_gid));
-        let _ = rustix::fs::fchown(new, Some(owner), Some(group));
+    let (owner, group) = (Uid::from_raw(owner), Gid::from_raw(group));
+    if (Uid::from_raw(now.st_uid), Gid::from_raw(now.st_gid)) != (owner, group)
+        && rustix::fs::fchown(new, Some(owner), Some(group)).is_err()
+    {
+        let _ = rustix::fs::fchown(new, None, Some(group));
     }
     Ok(())
 }
 
-/// Gives a new file the permissions and the owner of the one that it will replace, if that exists.
-pub(super) fn copy_access(folder: BorrowedFd<'_>, replaced: &str, new: &str) -> io::Result<()> {
-    let replaced = match rustix::fs::statat(folder, replaced, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => stat,
-        Ok(_) | Err(Errno::NOENT) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let new = rustix::fs::openat(folder, new, flags, Mode::empty())?;
-    rustix::fs::fchmod(&new, Mode::from_raw_mode(replaced.st_mode & 0o777))?;
-    Ok(give_owner(new.as_fd(), &replaced)?)
+/// Gives a new directory the owner and group of the one in which it is.
+pub(super) fn give_owner_of(new: BorrowedFd<'_>, folder: BorrowedFd<'_>) -> Result<(), Errno> {
+    let parent = rustix::fs::fstat(folder)?;
+    give_owner(new, parent.st_uid, parent.st_gid)
 }

@@ -11,7 +11,7 @@ use memmap2::Mmap;
 use rustix::fs::{FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::{Access, FileIdentity, Folder, Handle, PartitionLocks, link, lock, new_file};
+use super::{Access, FileAccess, FileIdentity, Folder, Handle, PartitionLocks, link, lock, new_file};
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("cordwood reads and writes Kafka's files with calls that only Linux has; build it on Linux");
@@ -154,17 +154,9 @@ impl Folder for SystemFolder {
         }
     }
 
-    fn owner_of(&self, name: &str) -> io::Result<Option<u32>> {
-        match rustix::fs::statat(&self.descriptor, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(stat.st_uid)),
-            Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn copy_access(&self, replaced: &str, new: &str) -> io::Result<()> {
-        let (folder, replaced) = self.at(replaced);
-        new_file::copy_access(folder, replaced, self.at(new).1)
+    fn access_of(&self, name: &str) -> io::Result<Option<FileAccess>> {
+        let (folder, name) = self.at(name);
+        FileAccess::of(folder, name)
     }
 
     fn is_locked(&self) -> bool {
@@ -202,7 +194,7 @@ impl Folder for SystemFolder {
         match rustix::fs::mkdirat(&self.descriptor, name, Mode::from_raw_mode(0o755)) {
             Ok(()) => {
                 let created = self.open_folder(name)?;
-                new_file::give_owner(created.descriptor.as_fd(), &rustix::fs::fstat(&self.descriptor)?)?;
+                new_file::give_owner_of(created.descriptor.as_fd(), self.descriptor.as_fd())?;
                 Ok(Arc::new(created))
             }
             Err(Errno::EXIST) => Ok(Arc::new(self.open_folder(name)?)),
@@ -334,6 +326,10 @@ impl Handle for SystemHandle {
 
     fn forget_cached(&self, position: u64) -> io::Result<()> {
         Ok(rustix::fs::fadvise(&self.0, position, None, rustix::fs::Advice::DontNeed)?)
+    }
+
+    fn set_access(&self, access: FileAccess) -> io::Result<()> {
+        access.give_to(self.0.as_fd())
     }
 
     fn set_modified(&self, time: (i64, i64)) -> io::Result<()> {

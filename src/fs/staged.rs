@@ -106,10 +106,9 @@ impl Directory {
     ) -> Result<Staged> {
         let from = format!("{name}{suffix}");
         self.remove(&from)?;
-        let file = self.create(&from)?;
+        let file = self.create_like(&from, name)?;
         // removed if any step fails
         let staged = Staged { directory: self.clone(), from, to: name.to_owned(), is_put: false };
-        self.copy_access(name, &staged.from)?;
         write(&file)?;
         file.sync()?;
         Ok(staged)

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{FileIdentity, Handle};
+use super::{FileAccess, FileIdentity, Handle};
 use crate::error::{Error, IoAction, Result};
 
 /// An open regular file with one writer. Clones share the same open file.
@@ -71,6 +71,14 @@ impl WritableFile {
             }
         }
         Ok(())
+    }
+
+    /// Sets the permissions, and the owner if the process may.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn set_access(&self, access: FileAccess) -> Result<()> {
+        self.handle.set_access(access).map_err(self.fail(IoAction::Create))
     }
 
     /// Truncates the file, or extends it by zeros without blocks.

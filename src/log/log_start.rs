@@ -68,16 +68,20 @@ pub(super) fn log_start(
     let ClaimedStart { offset: Some(claimed), is_from_writer } = claimed else { return Ok((first, None)) };
     // the end is read only if the last segment's base offset does not decide
     let outside = match claimed {
-        _ if claimed < first => Some(format!("starts at offset {first}")),
+        _ if claimed < first => {
+            let between = offsets_in_words(claimed, Some(first));
+            let verb = is_or_are(claimed, first);
+            Some(format!("starts at offset {first}: {between} {verb} deleted, in remote storage, or lost"))
+        }
         _ if is_from_writer || claimed <= last.base_offset() => None,
         _ => {
             let end = last.end_offset()?;
-            (claimed > end).then(|| format!("holds offsets {first} to {end}"))
+            (claimed > end).then(|| format!("holds offsets {first} to {end}; ignored"))
         }
     };
     if let Some(outside) = outside {
         warnings.push(format!(
-            "{}: log start offset {claimed} is outside the log, which {outside}; ignored",
+            "{}: log start offset {claimed} is outside the log, which {outside}",
             path.display()
         ));
         return Ok((first, None));

@@ -45,6 +45,9 @@ impl Log {
     fn find_location(&self, offset: i64) -> Result<Option<Location>> {
         if offset < self.log_start_offset() || !self.is_below_end(offset)? {
             self.check_unchanged()?;
+            if offset >= self.log_start_offset() {
+                self.refuse_uncertain_end()?;
+            }
             return Err(self.out_of_range(offset));
         }
         if let Some(segment) = self.segments().floor(offset)
@@ -91,14 +94,16 @@ impl Log {
     ///
     /// *Source*: `UnifiedLog.fetchOffsetByTimestamp`; the same result whenever that finds one.
     pub fn offset_for_time(&self, timestamp: i64) -> Result<Option<TimestampOffset>> {
-        if let Some(found) = self.known_time(timestamp) {
-            return Ok(Some(found));
-        }
-        let found = self.find_time(timestamp)?;
+        let found = self.first_from(timestamp)?;
         if found.is_none() {
             self.refuse_uncertain_end()?;
         }
         Ok(found)
+    }
+
+    /// [`Log::offset_for_time`] that ignores what may follow the end.
+    pub(crate) fn first_from(&self, timestamp: i64) -> Result<Option<TimestampOffset>> {
+        self.known_time(timestamp).map_or_else(|| self.find_time(timestamp), |found| Ok(Some(found)))
     }
 
     /// The result of [`Log::offset_for_time`] if it is in memory and no system call is needed to return it.

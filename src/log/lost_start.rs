@@ -70,7 +70,7 @@ impl Log {
         // the line of a broker says what is deleted; a writer has one as soon as it has opened the log
         let line = data_directory.map_or(Ok(None), DataDirectory::log_start_offset)?;
         let is_said = line.is_some() && self.directory().identity_of(CHECKPOINT)?.is_none();
-        if is_said || !self.replacement()?.is_empty() {
+        if is_said || !self.replacement()?.committed.is_empty() {
             return Ok(None);
         }
         let mut next = start;

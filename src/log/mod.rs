@@ -19,6 +19,8 @@ mod lookup_many;
 mod lost_end;
 mod lost_start;
 pub(crate) mod metadata;
+#[cfg(feature = "inspect")]
+mod misnamed;
 mod offset_map;
 mod opening;
 mod plan;
@@ -376,18 +378,13 @@ impl Log {
     }
 
     /// Fails if valid batches may follow the end of the log.
-    fn refuse_uncertain_end(&self) -> Result<()> {
+    pub(crate) fn refuse_uncertain_end(&self) -> Result<()> {
         self.segments().last().map_or(Ok(()), |last| last.refuse_uncertain_end())
     }
 
     fn out_of_range(&self, offset: i64) -> Error {
         match self.log_end_offset() {
             Ok(end) => {
-                if offset >= end
-                    && let Err(error) = self.refuse_uncertain_end()
-                {
-                    return error;
-                }
                 let (path, log_start_offset) = (self.path().to_owned(), self.log_start_offset());
                 Error::OffsetOutOfRange { path, offset, log_start_offset, log_end_offset: end }
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::split::Split;
 use super::transactions::Transactions;
-use super::{Log, Ranges, ScanOptions};
+use super::{Log, OnDamage, Ranges, ScanOptions};
 use crate::error::{Error, Result};
 use crate::segment::{PlannedSegment, Segment};
 use crate::types::IsolationLevel;
@@ -21,8 +21,8 @@ impl Log {
     /// record. Segments whose largest timestamp is below the start time are left out.
     ///
     /// # Errors
-    /// As [`Log::scan`]; [`Error::Config`] if `max_bytes` is 0. Damage is not an error here: the scan reports
-    /// it.
+    /// As [`Log::scan`]; [`Error::Config`] if `max_bytes` is 0. Damage is not an error here, because the scan
+    /// reports it, but at the end of the log: with [`OnDamage::Raise`], that valid batches may follow.
     pub fn plan(&self, max_bytes: u64, options: &ScanOptions) -> Result<Vec<Split>> {
         if max_bytes == 0 {
             return Err(Error::config("max_bytes", "1 or more", "0"));
@@ -35,6 +35,11 @@ impl Log {
             // the scan reports undecided transactions
             end = end.min(found.readable_end);
             transactions = Some(found);
+        }
+        let is_end = options.ranges.end_offset.is_none_or(|given| given > end);
+        if is_end && options.on_damage == OnDamage::Raise {
+            // the splits have the end as it is now
+            self.refuse_uncertain_end()?;
         }
         if start >= end {
             return Ok(Vec::new());

@@ -10,7 +10,7 @@ use super::options::{End, Mode, SourceOptions, Start};
 use super::partition_offsets::{DirectoryKey, EARLIEST, LATEST, PartitionKey, check_entries, keys_of};
 use super::warning::Warning;
 use crate::log::{Log, OnDamage, ScanOptions};
-use crate::types::IsolationLevel;
+use crate::types::{IsolationLevel, TimestampOffset};
 
 /// The range of one partition to read: offsets `[start_offset, end_offset)`.
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ impl Context {
         let by_partition = options.starting_offsets_by_timestamp.as_ref();
         let time = options.starting_timestamp.or_else(|| by_partition?.get(&key).copied());
         if let Some(time) = time {
-            if let Some(found) = log.offset_for_time(time).map_err(in_log)? {
+            if let Some(found) = first_from(log, time, options).map_err(in_log)? {
                 return Ok(found.offset);
             }
             if options.starts_at_latest_without_time {
@@ -134,7 +134,7 @@ impl Context {
         let by_partition = options.ending_offsets_by_timestamp.as_ref();
         let time = options.ending_timestamp.or_else(|| by_partition?.get(&key).copied());
         if let Some(time) = time {
-            let found = log.offset_for_time(time).map_err(in_log)?;
+            let found = first_from(log, time, options).map_err(in_log)?;
             return found.map_or_else(|| end_of(log, directory, options), |found| Ok(found.offset));
         }
         match &options.ending_offsets {
@@ -174,20 +174,34 @@ impl Context {
 
 /// The current end: the log end offset, or for `read_committed` the last stable offset.
 pub(crate) fn end_of(log: &Log, directory: &PartitionDirectory, options: &SourceOptions) -> Result<i64> {
-    let end = || match (options.isolation_level, options.mode) {
-        (IsolationLevel::ReadUncommitted, _) => log.log_end_offset(),
-        (IsolationLevel::ReadCommitted, Mode::FailFast) => log.last_stable_offset(),
-        (IsolationLevel::ReadCommitted, _) => {
-            // damage may hide the end of a transaction: a plan has the last stable offset of a scan that
-            // skips damage
-            let committed = ScanOptions {
-                isolation_level: IsolationLevel::ReadCommitted,
-                on_damage: OnDamage::Skip,
-                ..ScanOptions::default()
-            };
-            let splits = log.plan(u64::MAX, &committed)?;
-            Ok(splits.last().map_or(log.log_start_offset(), |last| last.end_offset))
+    let end = || {
+        if options.mode == Mode::FailFast {
+            log.refuse_uncertain_end()?;
+        }
+        match (options.isolation_level, options.mode) {
+            (IsolationLevel::ReadUncommitted, _) => log.log_end_offset(),
+            (IsolationLevel::ReadCommitted, Mode::FailFast) => log.last_stable_offset(),
+            (IsolationLevel::ReadCommitted, _) => {
+                // damage may hide the end of a transaction: a plan has the last stable offset of a scan that
+                // skips damage
+                let committed = ScanOptions {
+                    isolation_level: IsolationLevel::ReadCommitted,
+                    on_damage: OnDamage::Skip,
+                    ..ScanOptions::default()
+                };
+                let splits = log.plan(u64::MAX, &committed)?;
+                Ok(splits.last().map_or(log.log_start_offset(), |last| last.end_offset))
+            }
         }
     };
     end().map_err(|error| PlanError::of(error).in_log(directory))
+}
+
+/// The first record at or after a time. Damage at the end of the log is left to a mode that skips it.
+fn first_from(
+    log: &Log,
+    time: i64,
+    options: &SourceOptions,
+) -> Result<Option<TimestampOffset>, crate::Error> {
+    if options.mode == Mode::FailFast { log.offset_for_time(time) } else { log.first_from(time) }
 }

@@ -15,8 +15,8 @@ pub(crate) struct DamagedSpan {
     /// Whether the search was completed. Otherwise valid batches may be in the span, or follow it if
     /// `end_offset` is `None`.
     pub(crate) is_searched: bool,
-    /// Whether no valid batch follows, and it begins with a batch whose checksum is right: not a torn write,
-    /// whatever contradicts it.
+    /// Whether no valid batch follows, and it begins with a batch whose checksum is right, or has those of
+    /// another segment: not a torn write, whatever contradicts it.
     pub(crate) is_intact: bool,
     /// An intact batch in it whose format this version does not know.
     pub(super) newer: Option<NewerBatch>,

@@ -1,50 +1,103 @@
-//! A segment whose file has the name of another one: it was renamed, or copied under a second name.
+//! Whether the file of a segment has the name of another one: it was renamed, or copied under a second name.
 
-use super::damage::Bounds;
-use super::{LOOKUP_READ, Segment, Walk};
-use crate::error::{Malformed, Result};
-use crate::fs::names::{FileKind, segment_file};
+use std::ops::Range;
 
-/// The name that a misnamed file had.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Misnamed {
-    /// The base offset of the first batch.
-    pub(crate) first_offset: i64,
-    pub(crate) malformed: Malformed,
-}
-
-impl Misnamed {
-    /// What to do.
-    pub(crate) fn advice(&self) -> String {
-        let name = segment_file(self.first_offset, FileKind::Log);
-        format!(
-            "rename the .log to {name} and remove its indexes, which cordwood reindex writes again; if another segment has its \
-             offsets, move it out of the partition instead"
-        )
-    }
-}
+use super::damage::{Bounds, Damage};
+use super::walk::Step;
+use super::{DamagedSpan, LOOKUP_READ, SCAN_READ, Segment, Walk};
+use crate::error::Result;
 
 impl Segment {
-    /// Whether the batches are below the base offset in the name of the file, and their checksums are right:
-    /// of the first two, or of the only one, unless a single flipped bit of its base offset explains it.
+    /// The offsets of the batches below the base offset in the name, if the file has no valid batch at or
+    /// above it, and the checksums of two or more batches below, or of the only one, are right. A single one
+    /// that one flipped bit of its base offset explains is damaged.
+    ///
+    /// `damage`, `span`: the first of the segment, and what a walk skipped there.
     ///
     /// # Errors
     /// Those of reading the `.log`.
-    pub(crate) fn misnamed(&self) -> Result<Option<Misnamed>> {
+    pub(super) fn offsets_below_base(
+        &self,
+        damage: &Damage,
+        span: &DamagedSpan,
+    ) -> Result<Option<Range<i64>>> {
+        if damage.position > 0 || span.end_offset.is_some() {
+            return Ok(None);
+        }
         let base_offset = self.base_offset();
         let bounds = Bounds { base_offset: 0, upper: base_offset, end: self.file_size()? };
+        let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, Some(bounds.before_first(-1)));
+        // a batch of this segment, of which only a part is there, may have whole logs in its values
+        let Some(first) = walk.possible_header(0, 0)? else { return Ok(None) };
+        // the first offset of a wrapper is in its payload
+        let first = Some(first.base_offset).filter(|_| !first.is_wrapper());
+        let (mut offsets, mut batches) = (None::<Range<i64>>, 0);
+        loop {
+            self.open_files.interrupt.check()?;
+            match walk.step_through()? {
+                Step::End => break,
+                Step::Batch(batch) => {
+                    let start = offsets.map(|offsets| offsets.start).or(first);
+                    let start =
+                        start.map_or(batch.header.base_offset, |start| start.min(batch.header.base_offset));
+                    offsets = Some(start..batch.header.last_offset + 1);
+                    batches += 1;
+                }
+                Step::Damage(damage) => {
+                    if walk.resume(&damage, None, false)?.end_offset.is_none() {
+                        break;
+                    }
+                }
+            }
+        }
+        let is_flipped = |start: i64| (start ^ base_offset).cast_unsigned().is_power_of_two();
+        Ok(offsets.filter(|offsets| batches > 1 || !is_flipped(offsets.start)))
+    }
+
+    /// [`Segment::offsets_below_base`] after a walk from the start.
+    ///
+    /// # Errors
+    /// Those of reading the `.log`.
+    pub(crate) fn misnamed(&self) -> Result<Option<Range<i64>>> {
+        let mut walk = self.walk_from_last_entry(None)?;
+        match walk.step_through()? {
+            Step::Damage(damage) => {
+                let span = walk.resume(&damage, None, !self.is_last())?;
+                self.offsets_below_base(&damage, &span)
+            }
+            Step::Batch(_) | Step::End => Ok(None),
+        }
+    }
+
+    /// The end offset of the batches if all of them are valid, whatever the name of the next segment is, and
+    /// those beyond it continue the others: a flipped bit of a base offset leaves a gap.
+    ///
+    /// # Errors
+    /// Those of reading the `.log`.
+    pub(crate) fn end_without_next(&self) -> Result<Option<i64>> {
+        let bounds = Bounds { base_offset: self.base_offset(), upper: i64::MAX, end: self.file_size()? };
+        let mut walk = Walk::new(self.log_file(SCAN_READ)?, bounds, 0, Some(bounds.before_first(-1)));
+        let mut expected = bounds.base_offset;
+        loop {
+            self.open_files.interrupt.check()?;
+            match walk.step_through()? {
+                Step::Batch(batch) => {
+                    let is_beyond = batch.header.last_offset >= self.upper();
+                    if is_beyond && batch.header.base_offset != expected {
+                        return Ok(None);
+                    }
+                    expected = walk.expected_offset();
+                }
+                Step::Damage(_) => return Ok(None),
+                Step::End => return Ok(Some(walk.expected_offset())),
+            }
+        }
+    }
+
+    /// The base offset of the first batch, if its checksum is right.
+    pub(crate) fn first_offset(&self) -> Result<Option<i64>> {
+        let bounds = Bounds { base_offset: 0, upper: i64::MAX, end: self.file_size()? };
         let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, None);
-        let Some(first) = walk.valid_at(0, 0, base_offset)? else { return Ok(None) };
-        let first_offset = first.header.base_offset;
-        let is_misnamed = if first.end() == bounds.end {
-            !((first_offset ^ base_offset).cast_unsigned()).is_power_of_two()
-        } else {
-            walk.valid_at(first.end(), first.header.last_offset + 1, base_offset)?.is_some()
-        };
-        let malformed = Malformed::new(
-            format!("batches from offset {base_offset} on, by the name of the file"),
-            format!("offsets from {first_offset} on, in batches whose checksums are right"),
-        );
-        Ok(is_misnamed.then_some(Misnamed { first_offset, malformed }))
+        Ok(walk.valid_at(0, 0, i64::MAX)?.map(|batch| batch.header.base_offset))
     }
 }

@@ -71,7 +71,9 @@ impl Segment {
         let is_continued = !self.is_last()
             || self.open_files.was_synced_beyond(damage.offset)
             || has_entry_from(index, damage.offset)?;
-        walk.resume(damage, index, is_continued)
+        let mut span = walk.resume(damage, index, is_continued)?;
+        span.is_intact |= self.offsets_below_base(damage, &span)?.is_some();
+        Ok(span)
     }
 }
 
@@ -85,7 +87,7 @@ impl Walk {
     ///
     /// `is_continued`: whether something outside of the segment's bytes says that batches followed the
     /// damage.
-    fn resume(
+    pub(super) fn resume(
         &mut self,
         damage: &Damage,
         index: Option<&OffsetIndex>,

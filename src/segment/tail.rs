@@ -103,7 +103,7 @@ impl Segment {
         let Tail { end_offset, cut: Some(cut), .. } = tail else { return Ok(None) };
         let left = self.file_size()?.saturating_sub(cut.position);
         let no = match tail {
-            Tail { is_intact: true, .. } => "no batch that can follow those before it",
+            Tail { is_intact: true, .. } => "no batch with a possible offset",
             Tail { is_searched: true, .. } => "no whole batch",
             _ => "no readable whole batch",
         };

@@ -59,8 +59,8 @@ impl MetaProperties {
     }
 
     /// The id of the data directory, as the metadata of the cluster has it.
-    pub(crate) fn directory_id(&self) -> Option<&str> {
-        self.get("directory.id").map(uuid::without_padding)
+    pub(crate) fn directory_id(&self) -> Option<String> {
+        self.get("directory.id").map(|id| uuid::canonical(id).unwrap_or_else(|| id.to_owned()))
     }
 
     /// Checks what a broker needs of the file.

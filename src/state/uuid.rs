@@ -2,19 +2,23 @@
 //! `Uuid.fromString`.
 
 use base64::Engine as _;
-use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use base64::alphabet::URL_SAFE;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 
-/// The text by which Kafka names the UUID of a text.
-pub(crate) fn without_padding(text: &str) -> &str {
-    text.strip_suffix("==").unwrap_or(text)
+/// The last character has 2 bits of a UUID; the JDK ignores its others.
+const JDK: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
+
+/// The text that Kafka writes for the UUID of a text; `None` for another text.
+pub(crate) fn canonical(text: &str) -> Option<String> {
+    let (upper, lower) = parse(text)?;
+    Some(JDK.encode([upper.to_be_bytes(), lower.to_be_bytes()].concat()))
 }
 
 /// The upper and the lower 64 bits of a UUID; `None` for another text.
 pub(crate) fn parse(text: &str) -> Option<(i64, i64)> {
     let mut bytes = [0; 16];
-    let text = without_padding(text);
-    // the last character has 2 bits, and as in the JDK its others must be zero
-    let length = BASE64_URL_SAFE_NO_PAD.decode_slice(text, &mut bytes).ok()?;
+    let text = text.strip_suffix("==").unwrap_or(text);
+    let length = JDK.decode_slice(text, &mut bytes).ok()?;
     let (upper, lower) = bytes.split_first_chunk::<8>()?;
     let lower = lower.first_chunk::<8>()?;
     (length == bytes.len()).then_some((i64::from_be_bytes(*upper), i64::from_be_bytes(*lower)))
@@ -34,7 +38,7 @@ mod tests {
             ("AAAAAAAAAAD__________w", Some((0, -1))),
             ("AAAAAAAAAAEAAAAAAAAABQ", Some((1, 5))),
             ("_____________________w", Some((-1, -1))),
-            ("AAAAAAAAAAAAAAAAAAAAAB", None),
+            ("AAAAAAAAAAAAAAAAAAAAAB", Some((0, 0))),
             ("AAAAAAAAAAAAAAAAAAAA?A", None),
             ("AAAAAAAAAAAAAAAAAAAAA", None),
             ("AAAAAAAAAAAAAAAAAAAAAAA", None),

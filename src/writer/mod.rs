@@ -52,7 +52,7 @@ pub use recovery::{
 #[cfg(feature = "inspect")]
 pub(crate) use recovery::{
     OnlyCopies, QUARANTINE, Quarantined, finish_replacement, refuse_missing_start, refuse_remote_start,
-    replaced,
+    replaced, uncommitted_only_copies,
 };
 #[cfg(feature = "inspect")]
 pub(crate) use spare::SPARE;

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import cordwood
-from cordwood import ConfigError, CordwoodError, Finding, KafkaLoad, LoadAction
+from cordwood import ConfigError, CordwoodError, Finding, KafkaLoad, LoadAction, LogConfig
 from cordwood._core import _directory_fates
 from cordwood.cli.exit_codes import UsageError, error_in_words, say
 from cordwood.cli.progress import elapsed
@@ -24,6 +24,7 @@ from cordwood.cli.start_verdict import (
     say_verdicts,
 )
 from cordwood.cli.terminal import Column, print_line, print_table, print_text
+from cordwood.properties import read
 from cordwood.quantities import several
 
 __all__ = ["Broker", "finding_fields", "print_kafka_loads"]
@@ -39,6 +40,11 @@ class Broker:
     assignments: list[str] | None
     properties: Path | None
     max_batch_bytes: int
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot be read, once and not for each partition."""
+        if self.properties is not None:
+            LogConfig.from_properties(read(self.properties))
 
     def plan(self, path: Path, clean: bool | None) -> KafkaLoad:
         """Return what it does when it opens a partition. *clean*: how it was stopped, for this partition."""

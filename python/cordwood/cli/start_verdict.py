@@ -269,6 +269,9 @@ def _say_verdict(verdict: Verdict, *, json: bool) -> bool:
     print_text(str(verdict), style="bold")
     for file, reason in own.items():
         print_text(f"{file}: {reason}", style="red")
+    for finding in verdict.findings:
+        if finding.code == "other_owner":
+            print_text(f"unless the broker runs as root: {finding}", style="yellow")
     say_losses(outcomes)
     for file, reason in outcomes.strays:
         print_text(f"{file} is renamed to -stray: {reason}", style="yellow")

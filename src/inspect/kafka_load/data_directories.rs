@@ -91,10 +91,14 @@ pub(super) fn wrong_properties(
 fn of_another_node(folder: &Directory, server_properties: Option<&Path>) -> Result<Option<PlannedDirectory>> {
     let Some(path) = server_properties else { return Ok(None) };
     let settings = std::fs::read(path).map_err(|error| Error::io(path, IoAction::Read, error))?;
-    let ids = MetaProperties::parse(&settings).node_id().zip(properties_of(folder).node_id());
-    let other = ids.filter(|ids| differ(*ids));
+    let settings = MetaProperties::parse(&settings);
+    let configured = settings.get("node.id").or_else(|| settings.get("broker.id"));
+    // Kafka trims the values of its settings
+    let other = configured
+        .zip(properties_of(folder).node_id())
+        .filter(|(configured, found)| configured.trim().parse::<i32>().ok() != Some(*found));
     Ok(other.map(|(configured, found)| {
-        let expected = format!("node.id={configured}, as in {}", path.display());
+        let expected = format!("node.id={}, as in {}", configured.trim(), path.display());
         refused(expected, format!("node.id={found}"))
     }))
 }
@@ -140,7 +144,8 @@ fn copied(folder: &Directory, others: &[&Path]) -> Option<PlannedDirectory> {
     let properties = properties_of(folder);
     let id = properties.directory_id()?;
     let has_id = |other: &&&Path| {
-        Directory::open(other, "").is_ok_and(|other| properties_of(&other).directory_id() == Some(id))
+        Directory::open(other, "")
+            .is_ok_and(|other| properties_of(&other).directory_id().as_ref() == Some(&id))
     };
     let other = others.iter().find(has_id)?;
     let expected = "a directory.id that no other data directory of the broker has";

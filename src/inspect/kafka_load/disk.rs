@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use super::exception::{ExceptionKind, Step, Thrown};
 use crate::error::{Error, IoAction, Result};
+use crate::fs::names::FileKind;
 use crate::fs::{Directory, FileBytes, FileType};
+use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
+use crate::state::partition_metadata::PARTITION_METADATA;
 
 /// The largest index or snapshot that is read into memory, bytes; zeros at its end do not count.
 const MAX_LOADED_BYTES: usize = 256 << 20;
@@ -56,8 +59,9 @@ impl Disk {
             if file_type.is_dir() {
                 directories.push(name.clone());
             }
-            // a symbolic link is opened, so that the error says that it is not followed
-            if matches!(file_type, FileType::RegularFile | FileType::Symlink | FileType::Unknown) {
+            // a link with a name that a broker reads is opened: the error says that it is not followed
+            let is_link = file_type == FileType::Symlink && is_read(&name);
+            if is_link || matches!(file_type, FileType::RegularFile | FileType::Unknown) {
                 before.insert(name.clone(), directory.open_file(&name)?.size());
             }
         }
@@ -234,6 +238,14 @@ impl Disk {
         }
         Ok(true)
     }
+}
+
+/// Whether a broker opens a file with this name in a partition directory.
+fn is_read(name: &str) -> bool {
+    let is_of_metadata = name == "quorum-state" || name.ends_with(".checkpoint");
+    is_of_metadata
+        || FileKind::of_name(name).is_some()
+        || [LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA].contains(&name)
 }
 
 /// Reads a file by position.

@@ -63,7 +63,7 @@ impl Broker {
 }
 
 fn directory_ids(folder: &Directory, others: &[&Path]) -> Vec<String> {
-    let id = |folder: &Directory| properties_of(folder).directory_id().map(str::to_owned);
+    let id = |folder: &Directory| properties_of(folder).directory_id();
     let others = others.iter().filter_map(|other| id(&Directory::open(other, "").ok()?));
     id(folder).into_iter().chain(others).collect()
 }

@@ -275,7 +275,7 @@ impl Broker {
             Err(error @ Error::Interrupted(_)) => return Err(error),
             Ok(Some(None)) | Err(_) => Metadata::Unknown,
         };
-        let directory_id = properties.directory_id().map(str::to_owned);
+        let directory_id = properties.directory_id();
         Ok(Self { node: properties.node_id(), directory_id, metadata })
     }
 

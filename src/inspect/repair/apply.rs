@@ -70,6 +70,7 @@ pub(super) fn apply(directory: &Directory, plan: Plan, options: &RepairOptions) 
 fn prepare(directory: &Directory, plan: &Plan) -> Result<()> {
     let mended = plan.mended.iter().map(|mended| mended.base_offset);
     let first_changed = mended.chain(plan.removed_segments.iter().copied()).min();
+    let recovered_to = first_changed.unwrap_or(i64::MAX).min(plan.report.log_end_offset);
     CleanMarker::remove(directory)?;
     if let Some(data_directory) = &plan.data_directory {
         data_directory.remove_clean_marker()?;
@@ -79,10 +80,8 @@ fn prepare(directory: &Directory, plan: &Plan) -> Result<()> {
             data_directory.write_recovery_point(first)?;
         }
     }
-    if let (Some(checkpoint), Some(first)) = (plan.checkpoint, first_changed)
-        && checkpoint.recovery_point > first
-    {
-        Checkpoint { recovery_point: first, ..checkpoint }.write(directory)?;
+    if let Some(checkpoint) = plan.checkpoint.filter(|checkpoint| checkpoint.recovery_point > recovered_to) {
+        Checkpoint { recovery_point: recovered_to, ..checkpoint }.write(directory)?;
     }
     plan.leftovers.kept_files.store(directory)?;
     plan.leftovers.staged.iter().try_for_each(|name| directory.remove(name))

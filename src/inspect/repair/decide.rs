@@ -5,6 +5,7 @@ use super::repair_plan::{RepairActionKind, RepairPolicy};
 use super::salvage::salvage;
 use super::survey::{Damaged, Piece, Survey};
 use crate::error::{Error, Malformed, Result};
+use crate::log::Log;
 
 /// A segment and what remains of it.
 #[derive(Debug)]
@@ -43,12 +44,13 @@ pub(super) struct Taken {
 /// # Errors
 /// [`Error::Corrupt`] for damage that the policy does not mend.
 pub(super) fn decide(
+    log: &Log,
     surveys: Vec<Survey>,
     policy: RepairPolicy,
     durable: Option<i64>,
-    log_start_offset: i64,
 ) -> Result<Vec<Target>> {
-    refuse_misnamed(&surveys)?;
+    refuse_misnamed(log, &surveys)?;
+    let log_start_offset = log.log_start_offset();
     match policy {
         RepairPolicy::TornTail => {
             refuse_other_damage(&surveys, durable)?;
@@ -64,16 +66,10 @@ pub(super) fn decide(
 }
 
 /// Fails if the file of a segment has the name of another one: its records are whole.
-fn refuse_misnamed(surveys: &[Survey]) -> Result<()> {
-    for survey in surveys.iter().filter(|survey| survey.is_damaged_at_start()) {
-        if let Some(misnamed) = survey.segment.misnamed()? {
-            let Malformed { expected, found, .. } = &misnamed.malformed;
-            let expected = format!("{expected} (no record is damaged: {})", misnamed.advice());
-            let malformed = Malformed::new(expected, found.clone());
-            return Err(malformed.at(survey.segment.path(), 0, Some(misnamed.first_offset)));
-        }
-    }
-    Ok(())
+fn refuse_misnamed(log: &Log, surveys: &[Survey]) -> Result<()> {
+    let damaged = surveys.iter().filter(|survey| survey.is_damaged()).map(Survey::base_offset);
+    let misnamed = log.misnamed(&damaged.collect::<Vec<_>>())?.into_iter().next();
+    misnamed.map_or(Ok(()), |misnamed| Err(misnamed.error()))
 }
 
 /// Fails at the first damage that is not a torn write.

@@ -16,6 +16,7 @@
 //! damaged or its entries contradict the ABORT markers.
 
 mod apply;
+mod checkpoints;
 mod contents;
 mod correction;
 mod decide;

@@ -20,11 +20,10 @@ use crate::inspect::internal_topics::is_topic_compacted;
 use crate::inspect::rebuild::entry_rule;
 use crate::log::{Log, LogOptions};
 use crate::segment::SCAN_READ;
-use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE, DurableOffsetFile};
+use crate::state::checkpoint::{CHECKPOINT, Checkpoint};
 use crate::state::clean_marker::{CLEAN, CleanMarker, MissingSegment, durable_offset};
 use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
-use crate::state::offset_checkpoint::{LOG_START_OFFSETS, RECOVERY_POINTS};
 use crate::types::Io;
 use crate::writer::{OnlyCopies, Quarantined, refuse_missing_start, refuse_remote_start};
 
@@ -101,7 +100,7 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
     }
     let durable = durable_offset(directory, marker.as_ref())?;
     let synced = durable.or(data_directory.as_ref().map_or(Ok(None), DataDirectory::flushed_offset)?);
-    let targets = decide(survey(&log, from_disk)?, options.policy, synced, log.log_start_offset())?;
+    let targets = decide(&log, survey(&log, from_disk)?, options.policy, synced)?;
     let mut builder = Builder {
         directory,
         options,
@@ -120,13 +119,13 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
     builder.plan(&log, targets, leftovers, checkpoint, data_directory)
 }
 
-struct Builder<'a> {
-    directory: &'a Directory,
+pub(super) struct Builder<'a> {
+    pub(super) directory: &'a Directory,
     options: &'a RepairOptions,
     actions: Vec<RepairAction>,
     lost_ranges: Vec<LostRange>,
     quarantined: Vec<Quarantined>,
-    durable: Option<i64>,
+    pub(super) durable: Option<i64>,
     /// The offset up to which a writer or a broker synced the log.
     synced: Option<i64>,
     log_start_offset: i64,
@@ -148,6 +147,9 @@ impl Builder<'_> {
         let before_changes = self.actions.len();
         let first_change = producer_files::first_change(&targets);
         let removed_segments = self.add_all_taken(&targets)?;
+        if targets.iter().any(|target| target.survey.is_transactional) {
+            self.note_lost_markers();
+        }
         let kept: Vec<_> = targets.into_iter().filter(|target| !target.is_removed).collect();
         let segments: Vec<_> = kept.iter().map(|target| target.survey.base_offset()).collect();
         let kept_bytes = kept.iter().map(|target| target.contents.size()).sum();
@@ -166,7 +168,7 @@ impl Builder<'_> {
         let first = self.missing_start.unfinished.or(segments.first().copied()).unwrap_or(0);
         let epochs = self.add_epochs(&all_derived, first..end_offset)?;
         let durable = self.lowered_durable_offset(&all_derived, end_offset);
-        self.add_checkpoints(data_directory.as_ref(), end_offset)?;
+        self.add_checkpoints(checkpoint, data_directory.as_ref(), end_offset)?;
         let report = RepairPlan {
             path: self.directory.path().to_owned(),
             policy: self.options.policy,
@@ -253,7 +255,7 @@ impl Builder<'_> {
         Ok(removed)
     }
 
-    fn act(&mut self, kind: RepairActionKind, name: &str, reason: impl Into<String>) {
+    pub(super) fn act(&mut self, kind: RepairActionKind, name: &str, reason: impl Into<String>) {
         self.actions.push(RepairAction {
             kind,
             file: self.directory.path_of(name),
@@ -315,6 +317,16 @@ impl Builder<'_> {
             self.act(RepairActionKind::FinishReplacement, name, "a compaction or a split is committed");
         }
         Ok(())
+    }
+
+    /// Says of what is lost that the marker of a transaction may have been there.
+    fn note_lost_markers(&mut self) {
+        for lost in &mut self.lost_ranges {
+            lost.reason.push_str(
+                "; the marker of a transaction may have been there: then its records, also aborted ones, count as those of the \
+                 producer's next transaction",
+            );
+        }
     }
 
     fn add_taken(&mut self, survey: &Survey, taken: &Taken) -> Result<()> {
@@ -436,45 +448,6 @@ impl Builder<'_> {
             quarantine,
         });
         Ok(Some(wanted))
-    }
-
-    /// The durable offset that the log has after the repair, if it is lower than the present one: a writer
-    /// refuses a log that ends below it, or has no batch that ends there.
-    fn lowered_durable_offset(&mut self, all_derived: &[Derived], end_offset: i64) -> Option<i64> {
-        let durable = self.durable?;
-        let mut lowered = (durable > end_offset).then_some(end_offset);
-        let mut end = None;
-        for derived in all_derived {
-            if let (Some(end), Some(first)) = (end, derived.first_offset)
-                && end < durable
-                && durable <= first
-            {
-                lowered = Some(end);
-            }
-            lowered = derived.gap_at_durable.or(lowered);
-            end = derived.end_offset.or(end);
-        }
-        if let Some(lowered) = lowered {
-            let reason = format!(
-                "the log was synced up to offset {durable}, and continues up to offset {lowered} only"
-            );
-            self.act(RepairActionKind::LowerCheckpoint, DURABLE, reason);
-        }
-        // without the file, the offset is that of the clean marker, which is removed
-        lowered.filter(|_| DurableOffsetFile::read(self.directory).is_ok_and(|known| known.is_some()))
-    }
-
-    fn add_checkpoints(&mut self, data_directory: Option<&DataDirectory>, end_offset: i64) -> Result<()> {
-        let Some(data_directory) = data_directory else { return Ok(()) };
-        let start = data_directory.log_start_offset()?;
-        let point = data_directory.recovery_point()?;
-        for (name, offset) in [(LOG_START_OFFSETS, start), (RECOVERY_POINTS, point)] {
-            if let Some(offset) = offset.filter(|offset| *offset > end_offset) {
-                let reason = format!("offset {offset} is above offset {end_offset}, the end of the log");
-                self.act(RepairActionKind::LowerCheckpoint, &format!("../{name}"), reason);
-            }
-        }
-        Ok(())
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) struct Survey {
     pub(super) size: u64,
     /// They cover the file from its first byte to its last.
     pub(super) pieces: Vec<Piece>,
+    /// Whether a whole batch is of a transaction, or its marker.
+    pub(super) is_transactional: bool,
 }
 
 #[derive(Debug)]
@@ -91,6 +93,7 @@ impl Survey {
     }
 
     fn add_batch(&mut self, batch: &Batch) {
+        self.is_transactional |= batch.header.is_transactional();
         match self.pieces.last_mut() {
             Some(Piece::Intact(run)) => {
                 run.end = batch.end();
@@ -108,9 +111,8 @@ impl Survey {
         }
     }
 
-    /// Whether the first batch is damaged.
-    pub(super) fn is_damaged_at_start(&self) -> bool {
-        matches!(self.pieces.first(), Some(Piece::Damaged(damaged)) if damaged.start == 0)
+    pub(super) fn is_damaged(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Damaged(_)))
     }
 
     /// The leader epoch of the first batch; `None` if there is none.
@@ -205,7 +207,8 @@ pub(super) fn survey(log: &Log, from_disk: bool) -> Result<Vec<Survey>> {
 
 fn survey_segment(log: &Log, segment: &Arc<Segment>, walk: &mut Walk) -> Result<Survey> {
     let size = segment.file_size()?;
-    let mut survey = Survey { segment: Arc::clone(segment), size, pieces: Vec::new() };
+    let mut survey =
+        Survey { segment: Arc::clone(segment), size, pieces: Vec::new(), is_transactional: false };
     loop {
         log.options().interrupt.check()?;
         let before = walk.before;

@@ -8,7 +8,7 @@ use super::finding::Finding;
 use super::rule::{Rule, Severity};
 use crate::error::{Error, Result};
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, FileKind, SegmentFileName, Stage};
-use crate::fs::{Directory, FileType, PartitionLocks, is_data_directory};
+use crate::fs::{Directory, FileAccess, FileType, META_PROPERTIES, PartitionLocks};
 use crate::log::{Log, Replacement};
 use crate::state::checkpoint::{CHECKPOINT, DURABLE};
 use crate::state::clean_marker::CLEAN;
@@ -20,7 +20,7 @@ use crate::state::positions::{self, CommittedOffset, POSITIONS};
 use crate::state::producer_ids::PRODUCERS;
 use crate::state::truncation_count::TRUNCATIONS;
 use crate::state::{COPY_JOURNAL, SPARK_SINK};
-use crate::writer::{KEPT_PRODUCERS, QUARANTINE, SPARE};
+use crate::writer::{KEPT_PRODUCERS, QUARANTINE, SPARE, uncommitted_only_copies};
 
 /// The files of a partition that are no segment's.
 const KNOWN: [&str; 13] = [
@@ -54,6 +54,7 @@ pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Find
                 .is_some_and(|other| other.base_offset == base_offset && other.kind == FileKind::Log)
         })
     };
+    let needed = log.map_or(Ok(Vec::new()), |log| uncommitted_only_copies(log, &replacement))?;
     let only_copies = log.map(deleted_files::only_copies).transpose()?.unwrap_or_default();
     let mut findings = Vec::new();
     let copy = unfinished_copy(directory)?;
@@ -86,6 +87,8 @@ pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Find
             }
         } else if !is_copy {
             let finding = staged(directory, name, parsed.stage, &replacement);
+            let is_needed = needed.iter().any(|(file, _)| file.name == *name);
+            let finding = if is_needed { finding.that_is_needed() } else { finding };
             findings.push(match only_copies.iter().find(|(copy, _)| copy == name) {
                 Some((_, evidence)) => finding.because(evidence),
                 None => finding,
@@ -96,19 +99,23 @@ pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Find
     Ok(findings)
 }
 
-/// The finding about files of another user than the owner of the data directory, or of the partition outside
-/// of one: a broker that runs as that owner opens all files for writing.
+/// The finding about files of another user than the broker: that is the owner of `meta.properties`, which a
+/// broker writes, or outside of a data directory of the partition. A broker opens all files for writing.
 fn other_owner(directory: &Directory, entries: &[(String, FileType)]) -> Result<Option<Finding>> {
-    let parent = if is_data_directory(directory, "../")? { directory.parent()? } else { None };
-    let Some(owner) = parent.as_ref().unwrap_or(directory).owner_of(".")? else { return Ok(None) };
+    let owner_of = |name: &str| Ok(directory.access_of(name)?.map(FileAccess::owner));
+    let broker = owner_of(&format!("../{META_PROPERTIES}"))?;
+    let Some(owner) = broker.map_or_else(|| owner_of("."), |broker| Ok(Some(broker)))? else {
+        return Ok(None);
+    };
     let mut others = Vec::new();
     for name in iter::once(".").chain(entries.iter().map(|(name, _)| name.as_str())) {
-        let other = directory.owner_of(name)?.filter(|other| *other != owner);
+        let other = owner_of(name)?.filter(|other| *other != owner);
         others.extend(other.map(|other| (name, other)));
     }
     let Some((name, other)) = others.first() else { return Ok(None) };
     let file = if *name == "." { directory.path().to_owned() } else { directory.path_of(name) };
-    let expected = format!("files of user {owner}, who owns the directory");
+    let whose = if broker.is_some() { META_PROPERTIES } else { "the directory" };
+    let expected = format!("files of user {owner}, who owns {whose}");
     let found = match others.len() {
         1 => format!("a file of user {other}"),
         count => format!("a file of user {other}, the first of {count} files of other users"),

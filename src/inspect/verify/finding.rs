@@ -112,6 +112,14 @@ impl Finding {
         Self { remedy, ..self }
     }
 
+    /// It is a replacement that is not committed, with records that no segment has.
+    pub(super) fn that_is_needed(self) -> Self {
+        self.with_severity(Severity::Error).with_remedy(Remedy::manual(
+            "it has records that no segment has: if it is a segment, remove the suffix from its name and from those of its indexes; \
+             otherwise move it out of the partition",
+        ))
+    }
+
     /// It is a batch with a right checksum, which only offsets or epochs before it contradict.
     pub(super) fn that_is_as_written(self) -> Self {
         Self { effect: Effect::AsWritten, ..self }
@@ -221,10 +229,16 @@ pub(super) fn agree_on_remedies(findings: &mut [Finding]) {
     // no command opens a log without a segment
     let is_lost = breaks(&|rule| rule == Rule::NoSegment);
     let is_unfinished = breaks(&|rule| rule == Rule::ReplacementCommitted);
+    // each command takes its records for damage, or refuses the log
+    let is_misnamed = breaks(&|rule| rule == Rule::MisnamedSegment);
     for finding in findings {
         match finding.remedy {
             Remedy::Reindex | Remedy::Repair | Remedy::Recover if is_lost => {
                 finding.remedy = Rule::NoSegment.remedy();
+            }
+            Remedy::Reindex | Remedy::Repair | Remedy::Recover | Remedy::Salvage if is_misnamed => {
+                finding.remedy =
+                    Remedy::manual("give each segment its name first, then verify the log again");
             }
             Remedy::Reindex if is_damaged || is_unfinished => {
                 finding.remedy =

@@ -10,7 +10,7 @@ use super::segment::SegmentReport;
 use super::summary::Summary;
 use super::target::Target;
 use super::writer_files::WriterFiles;
-use super::{Unprotected, continuity, epochs, files, loading, snapshots, transactions};
+use super::{Unprotected, continuity, epochs, files, loading, misnamed, snapshots, transactions};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::log::{Log, LogOptions};
@@ -108,6 +108,9 @@ impl PartitionCheck {
             Err(error) => findings.push(super::unreadable(&path, error)?),
         }
         if let Some(log) = log {
+            if let Err(error) = misnamed::explain(&log, &mut findings) {
+                findings.push(super::unreadable(&path, error)?);
+            }
             let found = loading::check(&log, &findings);
             findings.extend(found.or_else(|error| super::unreadable(&path, error).map(Some))?);
         }

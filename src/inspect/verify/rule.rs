@@ -174,7 +174,10 @@ rules! {
     OffsetGap = "offset_gap", Error, Remedy::manual("restore the missing segment or batches from another replica"),
         "loads it; readers continue after the gap without an error";
     /// Batches of a producer that contradict its open transaction.
-    TransactionsContradict = "transactions_contradict", Error, Remedy::manual("copy the log up to there with cordwood copy"),
+    TransactionsContradict = "transactions_contradict", Error, Remedy::manual(
+            "copy the log up to there with cordwood copy --end-offset; the records from there on are not in that copy, but cordwood cat \
+             prints them",
+        ),
         "does not load the log when it reads these batches, as it does after a crash";
 
     /// No `.index`.
@@ -396,7 +399,8 @@ rules! {
     /// A file with a name that Kafka does not know.
     ForeignFile = "foreign_file", Info, Remedy::Nothing, "ignores it";
     /// A file with the suffix of a segment and a name that is no offset of 20 digits.
-    ForeignSegmentName = "foreign_segment_name", Error, Remedy::manual("move it out of the directory"),
+    ForeignSegmentName = "foreign_segment_name", Error,
+        Remedy::manual("if it is a segment of this log, give it its name: its base offset in 20 digits; otherwise move it out of the directory"),
         "does not load the log, or takes the file for a segment";
     /// A file of a segment or of a broker that is not a regular file.
     NotAFile = "not_a_file", Error, Remedy::manual("move it out of the directory"),
@@ -405,8 +409,8 @@ rules! {
     LinkedFile = "linked_file", Error,
         Remedy::manual("put the file itself in the place of the link, or verify a copy without links (cp -RL)"),
         "follows the link";
-    /// Files of another user than the owner of the directory: what root has restored or repaired, where the
-    /// broker runs as a user of its own.
+    /// Files of another user than the owner of `meta.properties`, or outside of a data directory of the
+    /// partition: what root has restored or repaired, where the broker runs as a user of its own.
     OtherOwner = "other_owner", Warning,
         Remedy::manual("give the files to the user as whom the broker runs (chown -R)"),
         "if it may not write to the file: takes the data directory offline, and does not start if it has no other";

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use super::finding::Finding;
 use super::index_files::{IndexKind, index_file};
 use super::offset_entries::OffsetEntries;
+use super::records;
 use super::rule::{Rule, Severity};
 use super::summary::Summary;
 use super::time_entries::TimeEntries;
 use super::transaction_entries;
 use super::work::Work;
-use super::{misnamed, records};
 use crate::error::Result;
 use crate::log::Log;
 use crate::record::control::ControlType;
@@ -180,7 +180,6 @@ impl<'a> SegmentCheck<'a> {
         if epoch >= 0 && span.end_offset.is_some() && span.end_offset == Some(span.start_offset) {
             finding = finding.because("it contains no offset that is missing".to_owned());
         }
-        let finding = misnamed::check(self.segment, damage.position)?.unwrap_or(finding);
         self.push(finding);
         Ok(())
     }
@@ -329,7 +328,6 @@ impl<'a> SegmentCheck<'a> {
         };
         let finding = if rule == Rule::DamagedBatch { finding.that_is_as_written() } else { finding };
         self.summary.is_damaged_at_end |= !is_zero;
-        let finding = misnamed::check(self.segment, end)?.unwrap_or(finding);
         self.push(finding);
         Ok(())
     }

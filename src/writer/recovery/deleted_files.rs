@@ -34,7 +34,7 @@ use super::recovery_plan::{FileChangeReason, RecoveryPlan};
 use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, FileIdentity, SegmentFile};
-use crate::log::{LiveOffsets, Log, OffsetRun};
+use crate::log::{LiveOffsets, Log, OffsetRun, Replacement};
 use crate::record::crc;
 use crate::segment::Segment;
 use crate::state::kept_files::{KeptFile, KeptFiles};
@@ -61,6 +61,28 @@ pub(super) fn find(
     report.file_changes.extend(names.iter().map(|name| removed(directory, name, FileChangeReason::Deleted)));
     report.kept_files = kept;
     Ok((names, copies.kept))
+}
+
+/// The whole `.log` files of a replacement that is not committed, if they have records that the log may not
+/// have, with their offsets. A part of one, as a crash leaves it, was written from segments that are there.
+pub(crate) fn uncommitted_only_copies(
+    log: &Log,
+    replacement: &Replacement,
+) -> Result<Vec<(SegmentFile, Range<i64>)>> {
+    if replacement.uncommitted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let files = log.directory().segment_files()?.into_iter();
+    let files = files
+        .filter(|file| file.parsed.kind == FileKind::Log && replacement.uncommitted.contains(&file.name));
+    let needed = log.log_start_offset()..i64::MAX;
+    let (copies, _) = OnlyCopies::in_log(log)?.split(files.collect(), &needed)?;
+    let mut found = Vec::new();
+    for file in copies {
+        let offsets = log.offsets_of_file(&file, true)?.filter(|offsets| !offsets.is_empty());
+        found.extend(offsets.map(|offsets| (file, offsets)));
+    }
+    Ok(found)
 }
 
 /// Decides which `.deleted` files may be the only copy of records.

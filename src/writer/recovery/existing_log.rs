@@ -160,6 +160,7 @@ impl Existing<'_> {
         let Self { directory, segments, checkpoint, data_directory, log, .. } = self;
         preconditions::refuse_missing_start(log, *checkpoint, *data_directory)?;
         preconditions::refuse_remote_start(directory, segments, *data_directory)?;
+        preconditions::refuse_only_copies(log, &self.replacement)?;
         let interval = marker.as_ref().and_then(CleanMarker::index_interval_bytes);
         let closed_cleanly = self.is_closed_cleanly(marker)?;
         if closed_cleanly && !self.options.config.states(INDEX_INTERVAL) {
@@ -225,8 +226,8 @@ impl Existing<'_> {
 
     fn is_closed_cleanly(&self, marker: Option<CleanMarker>) -> Result<bool> {
         let Some(marker) = marker else { return Ok(false) };
-        // compaction by a broker merges segments
-        if !self.options.config.cleanup_policy.compact && self.replacement.is_empty() {
+        // compaction by a broker merges segments; what is not committed has replaced nothing
+        if !self.options.config.cleanup_policy.compact && self.replacement.committed.is_empty() {
             marker.refuse_missing(self.directory)?;
         }
         clean_shutdown::refuse_other_end(&marker, self.directory, &self.segments)?;

@@ -43,7 +43,7 @@ use crate::state::producers::ProducerEntry;
 #[cfg(feature = "inspect")]
 pub(crate) use apply::finish_replacement;
 #[cfg(feature = "inspect")]
-pub(crate) use deleted_files::OnlyCopies;
+pub(crate) use deleted_files::{OnlyCopies, uncommitted_only_copies};
 #[cfg(feature = "inspect")]
 pub(crate) use existing_log::replaced;
 #[cfg(feature = "inspect")]

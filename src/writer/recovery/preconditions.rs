@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::deleted_files::uncommitted_only_copies;
 use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, SegmentFileName, Stage};
-use crate::log::{Log, LogOptions, LostStart};
+use crate::log::{Log, LogOptions, LostStart, Replacement};
 use crate::segment::{Batch, Segment};
 use crate::state::COPY_JOURNAL;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
@@ -13,7 +14,7 @@ use crate::state::clean_marker::CLEAN;
 use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::LeaderEpochs;
 use crate::state::offset_checkpoint::LOG_START_OFFSETS;
-use crate::types::Io;
+use crate::types::{Io, offsets_in_words};
 
 /// Refuses the metadata log of a cluster. Only its controllers write there, their snapshots and not retention
 /// decide what is deleted, and a broker takes each file whose name ends with `.checkpoint`, as that of a
@@ -96,6 +97,17 @@ pub(crate) fn refuse_remote_start(
         0,
         Some(start),
     ))
+}
+
+/// Refuses a replacement that is not committed, and would be deleted, if it has records that no segment has:
+/// those that it was made from are missing.
+pub(super) fn refuse_only_copies(log: &Log, replacement: &Replacement) -> Result<()> {
+    let copies = uncommitted_only_copies(log, replacement)?;
+    let Some((file, offsets)) = copies.into_iter().next() else { return Ok(()) };
+    let expected = "its offsets in the segments, because a replacement that is not committed is deleted (if it is a segment, remove the suffix from \
+         its name and from those of its indexes; to continue without its records, move it out of the partition)";
+    let found = offsets_in_words(offsets.start, Some(offsets.end));
+    Err(Malformed::new(expected, found).at(log.directory().path_of(&file.name), 0, Some(offsets.start)))
 }
 
 /// Refuses to finish the removal of every record if a broker has written to the log in the meantime.

@@ -104,7 +104,7 @@ impl Quarantined {
         let staged = format!("{name}.tmp");
         folder.remove(&staged)?;
         let copy = folder.create(&staged)?;
-        folder.copy_access(&format!("../{source}"), &staged)?;
+        directory.access_of(source)?.map_or(Ok(()), |access| copy.set_access(access))?;
         let mut buffer = Vec::new();
         let mut at = *position;
         let mut copied = Ok(());

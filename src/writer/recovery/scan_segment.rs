@@ -33,6 +33,11 @@ impl Scanned {
         self.parts.last().map_or(0, |part| part.start + part.state.size)
     }
 
+    /// Whether no valid batch is in the segment, nor after its damage.
+    pub(super) fn has_no_batch(&self) -> bool {
+        self.size() == 0 && self.cut.as_ref().is_none_or(|(_, is_end)| *is_end)
+    }
+
     /// The indexes of the first part.
     pub(in crate::writer) fn into_indexes(self) -> IndexBytes {
         self.parts.into_iter().next().map(|part| part.indexes).unwrap_or_default()

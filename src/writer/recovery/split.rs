@@ -2,8 +2,8 @@
 //! `UnifiedLog.splitOverflowedSegment`, `LocalLog.replaceSegments`.
 
 use crate::error::Result;
+use crate::fs::Directory;
 use crate::fs::names::{FileKind, Stage, segment_file};
-use crate::fs::{Directory, SystemFile};
 use crate::segment::Part;
 use crate::writer::replacement;
 
@@ -41,7 +41,7 @@ pub(in crate::writer) fn write_parts(
     parts: &[Part],
     transaction_indexes: &[(i64, Vec<u8>)],
 ) -> Result<()> {
-    let source = directory.open_file(&segment_file(base_offset, FileKind::Log))?;
+    let source = segment_file(base_offset, FileKind::Log);
     let written = parts
         .iter()
         .zip(transaction_indexes)
@@ -55,11 +55,13 @@ pub(in crate::writer) fn write_parts(
     })
 }
 
-fn write(directory: &Directory, source: &SystemFile, part: &Part, transactions: &[u8]) -> Result<()> {
+/// `source`: the name of the `.log`.
+fn write(directory: &Directory, source: &str, part: &Part, transactions: &[u8]) -> Result<()> {
     let cleaned = |kind| replacement::name(part.base_offset, kind, Stage::Cleaned);
     // files of an earlier attempt
     replacement::remove(directory, part.base_offset)?;
-    let log = directory.create(&cleaned(FileKind::Log))?;
+    let log = directory.create_like(&cleaned(FileKind::Log), source)?;
+    let source = directory.open_file(source)?;
     let (mut chunk, mut done) = (Vec::new(), 0);
     while done < part.state.size {
         chunk.resize(usize::try_from((part.state.size - done).min(CHUNK)).unwrap_or(0), 0);

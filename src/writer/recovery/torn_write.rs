@@ -117,7 +117,8 @@ fn refuse_damage(
     durable: Option<i64>,
 ) -> Result<()> {
     let rest = scanned.get(torn + 1..).unwrap_or_default();
-    let is_last = rest.iter().all(|scanned| scanned.size() == 0);
+    // the first batch of a later segment may be damaged, too, and intact ones follow it
+    let is_last = rest.iter().all(Scanned::has_no_batch);
     let (Some(segment), Some(Scanned { cut: Some((damage, is_end)), .. })) =
         (unclean.get(torn), scanned.get(torn))
     else {

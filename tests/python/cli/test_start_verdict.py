@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -390,3 +391,19 @@ def test_the_verdict_names_the_partitions_that_lose_records(command: Command, da
     # also of partitions that are given by themselves
     shown = command("verify", data / "cities-1", data / "cities-0", "--as-kafka", "--unclean", "-q")[1]
     assert f"{data / 'cities-1'}: {lost[0]}" in shown.splitlines()
+
+
+def test_settings_that_cannot_be_read_are_wrong_usage(command: Command, data: Path, tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    for text in ("retention.ms=7d\n", "log.retention.ms=x\n"):
+        properties.write_text(text)
+        code, shown, errors = command("verify", "--as-kafka", str(data), "--properties", str(properties))
+        assert (code, shown) == (2, ""), errors
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+def test_the_verdict_names_files_of_another_user(command: Command, data: Path) -> None:
+    os.chown(data / "cities-0" / "00000000000000000000.log", 4242, -1)
+    _, shown, _ = command("verify", "--as-kafka", str(data))
+    assert "unless the broker runs as root" in shown
+    assert "user 4242" in shown

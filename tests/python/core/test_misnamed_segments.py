@@ -1,7 +1,6 @@
-"""A segment whose file has the name of another one: its batches are below its base offset.
+"""A segment whose file has the name of another one: somebody renamed it, or copied it under a second name.
 
-Somebody renamed it, or copied a segment under a second name. The records are all there, so that no reader ends
-without an error, and no repair removes them.
+The records are all there, so that no reader ends without an error, and no repair removes them.
 """
 
 from __future__ import annotations
@@ -37,7 +36,33 @@ def before_others(path: Path) -> None:
     (path / name(200)).write_bytes(batch(200, [Rec(b"200")]))
 
 
-MISNAMED = pytest.mark.parametrize("damage", [renamed, copied, before_others])
+def with_damage(path: Path) -> None:
+    """A renamed segment with a flipped bit in its first batch."""
+    content = bytearray(b"".join(RECORDS))
+    content[len(RECORDS[0]) - 2] ^= 1
+    (path / name(100)).write_bytes(content)
+
+
+def with_later_damage(path: Path) -> None:
+    """A renamed segment with a flipped bit in its second batch."""
+    content = bytearray(b"".join(RECORDS))
+    content[len(RECORDS[0]) + len(RECORDS[1]) - 2] ^= 1
+    (path / name(100)).write_bytes(content)
+
+
+def with_zeros(path: Path) -> None:
+    """A renamed segment of one batch in a preallocated file."""
+    (path / name(100)).write_bytes(RECORDS[0] + bytes(1000))
+
+
+def torn(path: Path) -> None:
+    """A renamed segment of one batch, and a part of another."""
+    (path / name(100)).write_bytes(RECORDS[0] + RECORDS[1][:40])
+
+
+MISNAMED = pytest.mark.parametrize(
+    "damage", [renamed, copied, before_others, with_damage, with_later_damage, with_zeros, torn]
+)
 
 
 @pytest.fixture
@@ -69,7 +94,22 @@ def test_readers_raise(path: Path, read: Callable[[cw.Log], object]) -> None:
     assert raised.value.position == 0
 
 
-@pytest.mark.parametrize("damage", [renamed, copied])
+@MISNAMED
+def test_splits_are_not_planned_without_an_error(path: Path) -> None:
+    log = cw.Log(path)
+    with pytest.raises(cw.CorruptLogError, match=misnamed(path).name):
+        [log.scan(split=split).to_arrow() for split in log.plan(1 << 20)]
+    with pytest.raises(cw.CorruptLogError, match=misnamed(path).name):
+        cw.LogDir(path.parent).scan().to_arrow()
+
+
+@pytest.mark.parametrize("damage", [renamed, copied, with_damage])
+def test_a_follower_does_not_wait_for_ever(path: Path) -> None:
+    with pytest.raises(cw.CorruptLogError, match=misnamed(path).name):
+        list(cw.Log(path).follow(timeout=5))
+
+
+@pytest.mark.parametrize("damage", [renamed, copied, with_damage, with_zeros])
 def test_look_ups_above_the_end_raise(path: Path) -> None:
     log = cw.Log(path)
     end = log.log_end_offset
@@ -91,13 +131,18 @@ def test_the_command_line_fails(path: Path, tmp_path: Path) -> None:
     skipped = cw.Log(path).scan(on_damage="skip")
     skipped.to_arrow()
     assert [(range_.file, range_.start_position) for range_ in skipped.damaged_ranges] == [(str(misnamed(path)), 0)]
+    # an offset above the end is wrong usage, not damage
+    end = cw.Log(path).log_end_offset
+    for on_damage in ("skip", "raise"):
+        with pytest.raises(cw.OffsetOutOfRangeError):
+            cw.Log(path).scan(start_offset=end + 1, on_damage=on_damage)
 
 
 @MISNAMED
 @pytest.mark.parametrize("policy", ["torn_tail", "kafka", "salvage"])
 def test_no_repair_removes_the_records(path: Path, policy: str) -> None:
     before = {file.name: file.read_bytes() for file in path.iterdir()}
-    with pytest.raises(cw.CorruptLogError, match="rename"):
+    with pytest.raises(cw.CorruptLogError, match="its name is wrong"):
         cw.repair(path, policy=policy, dry_run=False)
     after = {file.name: file.read_bytes() for file in path.iterdir() if file.name != ".cordwood.lock"}
     assert after == before
@@ -107,10 +152,103 @@ def test_no_repair_removes_the_records(path: Path, policy: str) -> None:
 
 @MISNAMED
 def test_verify_names_the_right_name(path: Path) -> None:
-    [finding] = [found for found in cw.verify(path).findings if found.severity == "error"]
-    assert finding.code == "misnamed_segment"
+    [finding] = [found for found in cw.verify(path).findings if found.code == "misnamed_segment"]
     assert finding.file == str(misnamed(path))
+    assert ("compare its records with those of" if (path / name(0)).exists() else "rename") in finding.advice
     assert name(0) in finding.advice
+
+
+def write(path: Path, segments: dict[int, range]) -> Path:
+    path.mkdir()
+    for base_offset, offsets in segments.items():
+        content = b"".join(batch(offset, [Rec(b"%d" % offset)]) for offset in offsets)
+        (path / name(base_offset)).write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("segments", "wrong", "right"),
+    [
+        ({0: range(10), 10: range(10, 20), 15: range(20, 30)}, 15, 20),
+        ({0: range(10), 10: range(10, 20), 5: range(20, 30)}, 5, 20),
+        ({0: range(10), 7: range(10, 20), 20: range(20, 30)}, 7, 10),
+        ({0: range(10), 10: range(10, 20), 15: range(20, 30), 20: range(20, 30)}, 15, None),
+        ({0: range(10), 100: range(10, 20)}, 100, 10),
+        ({0: range(100), 1000: range(50, 60)}, 1000, None),
+        ({0: range(10), 5: range(0), 10: range(10, 20)}, 5, None),
+        ({0: range(20), 8: range(8, 12), 20: range(20, 30)}, 8, None),
+    ],
+)
+def test_the_advice_names_a_segment_that_has_the_offsets(
+    tmp_path: Path, segments: dict[int, range], wrong: int, right: int | None
+) -> None:
+    path = write(tmp_path / "orders-0", segments)
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    [finding] = [found for found in cw.verify(path).findings if found.code == "misnamed_segment"]
+    assert finding.file == str(path / name(wrong))
+    errors = {found.code for found in cw.verify(path).findings if found.severity == "error"}
+    assert right is None or errors <= {"misnamed_segment", "offset_gap"}
+    if wrong == 5 and not segments[5]:
+        assert errors == {"misnamed_segment"}
+    for policy in ("torn_tail", "kafka", "salvage"):
+        with pytest.raises(cw.CorruptLogError, match=name(wrong)):
+            cw.repair(path, policy=policy, dry_run=False)
+    after = {file.name: file.read_bytes() for file in path.iterdir() if file.name != ".cordwood.lock"}
+    assert after == before
+    if right is None:
+        assert "move the file out of the partition" in finding.advice
+        (path / name(wrong)).unlink()
+    else:
+        assert f"rename the .log to {name(right)}" in finding.advice
+        (path / name(wrong)).rename(path / name(right))
+    offsets = sorted({offset for those in segments.values() for offset in those})
+    assert [record.offset for record in cw.Log(path).records()] == offsets
+    assert not [found for found in cw.verify(path).findings if found.severity == "error"]
+
+
+def test_the_advice_for_exchanged_names_overwrites_nothing(tmp_path: Path) -> None:
+    path = write(tmp_path / "orders-0", {0: range(10), 10: range(20, 30), 20: range(10, 20), 30: range(30, 40)})
+    [finding] = [found for found in cw.verify(path).findings if found.code == "misnamed_segment"]
+    assert finding.file == str(path / name(20))
+    assert f"{name(10)} has the batches of another segment: give that one its own name first" in finding.advice
+    (path / name(10)).rename(path / "exchanged")
+    (path / name(20)).rename(path / name(10))
+    (path / "exchanged").rename(path / name(20))
+    assert [record.offset for record in cw.Log(path).records()] == list(range(40))
+    assert not [found for found in cw.verify(path).findings if found.severity == "error"]
+
+
+def test_a_replica_that_has_all_offsets_of_the_other_is_salvaged(tmp_path: Path) -> None:
+    path = write(tmp_path / "orders-0", {0: range(20), 8: range(8, 30), 30: range(30, 40)})
+    cw.repair(path, policy="salvage", dry_run=False)
+    assert [record.offset for record in cw.Log(path).records()] == list(range(40))
+
+
+def test_stale_batches_at_the_start_of_a_segment_are_damage(tmp_path: Path) -> None:
+    path = write(tmp_path / "orders-0", {0: range(100), 100: [50, 51, *range(102, 120)]})
+    assert {found.code for found in cw.verify(path).findings if found.severity == "error"} == {"damaged_batch"}
+    cw.repair(path, policy="salvage", dry_run=False)
+    assert [record.offset for record in cw.Log(path).records()] == [*range(100), *range(102, 120)]
+
+
+@pytest.mark.parametrize("bit", range(32))
+def test_a_flipped_bit_of_the_first_offset_is_damage(tmp_path: Path, bit: int) -> None:
+    path = write(tmp_path / "orders-0", {0: range(100), 100: range(100, 101)})
+    content = bytearray((path / name(100)).read_bytes())
+    content[7 - bit // 8] ^= 1 << bit % 8
+    (path / name(100)).write_bytes(content)
+    assert "misnamed_segment" not in {found.code for found in cw.verify(path).findings}
+    cw.repair(path, policy="salvage", dry_run=True)
+
+
+def test_a_torn_batch_whose_value_is_a_log_is_torn(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    path.mkdir()
+    (path / name(100)).write_bytes(batch(100, [Rec(b"".join(RECORDS))])[:-10])
+    assert {found.code for found in cw.verify(path).findings if found.severity == "error"} == {"torn_tail"}
+    assert list(cw.Log(path).records()) == []
+    with cw.LogWriter(path) as writer:
+        assert writer.log_end_offset == 100
 
 
 def test_a_renamed_segment_is_mended_by_the_advice(tmp_path: Path) -> None:
