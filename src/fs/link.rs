@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+#[cfg(feature = "inspect")]
 use crate::error::Error;
 
 /// Why an open failed at a symbolic link.

@@ -202,9 +202,4 @@ impl Replacement {
             None => (!self.replaced.contains(&base_offset)).then(|| segment_file(base_offset, kind)),
         }
     }
-
-    /// Whether there is nothing to be done.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.uncommitted.is_empty() && self.committed.is_empty()
-    }
 }

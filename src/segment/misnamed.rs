@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+#[cfg(feature = "inspect")]
+use super::SCAN_READ;
 use super::damage::{Bounds, Damage};
 use super::walk::Step;
-use super::{DamagedSpan, LOOKUP_READ, SCAN_READ, Segment, Walk};
+use super::{DamagedSpan, LOOKUP_READ, Segment, Walk};
 use crate::error::Result;
 
 impl Segment {
@@ -58,6 +60,7 @@ impl Segment {
     ///
     /// # Errors
     /// Those of reading the `.log`.
+    #[cfg(feature = "inspect")]
     pub(crate) fn misnamed(&self) -> Result<Option<Range<i64>>> {
         let mut walk = self.walk_from_last_entry(None)?;
         match walk.step_through()? {
@@ -74,6 +77,7 @@ impl Segment {
     ///
     /// # Errors
     /// Those of reading the `.log`.
+    #[cfg(feature = "inspect")]
     pub(crate) fn end_without_next(&self) -> Result<Option<i64>> {
         let bounds = Bounds { base_offset: self.base_offset(), upper: i64::MAX, end: self.file_size()? };
         let mut walk = Walk::new(self.log_file(SCAN_READ)?, bounds, 0, Some(bounds.before_first(-1)));
@@ -95,6 +99,7 @@ impl Segment {
     }
 
     /// The base offset of the first batch, if its checksum is right.
+    #[cfg(feature = "inspect")]
     pub(crate) fn first_offset(&self) -> Result<Option<i64>> {
         let bounds = Bounds { base_offset: 0, upper: i64::MAX, end: self.file_size()? };
         let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, None);

@@ -11,7 +11,9 @@ const JDK: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_al
 /// The text that Kafka writes for the UUID of a text; `None` for another text.
 pub(crate) fn canonical(text: &str) -> Option<String> {
     let (upper, lower) = parse(text)?;
-    Some(JDK.encode([upper.to_be_bytes(), lower.to_be_bytes()].concat()))
+    let mut id = [0; 22];
+    JDK.encode_slice([upper.to_be_bytes(), lower.to_be_bytes()].concat(), &mut id).ok()?;
+    String::from_utf8(id.to_vec()).ok()
 }
 
 /// The upper and the lower 64 bits of a UUID; `None` for another text.

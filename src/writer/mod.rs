@@ -143,9 +143,10 @@ impl LogWriter {
     ///
     /// # Errors
     /// [`Error::Locked`] if another writer or a broker holds the lock; [`Error::Corrupt`] if the log is
-    /// damaged, a segment is missing, or a batch contradicts the transactions before it (nothing is
-    /// changed); [`Error::UnsupportedFormat`] for an intact batch of a later format; [`Error::Config`],
-    /// also for a directory name that Kafka does not accept in a data directory; [`Error::Io`].
+    /// damaged, its own files or checkpoints show that a segment is missing, or a batch contradicts the
+    /// transactions before it (nothing is changed); [`Error::UnsupportedFormat`] for an intact batch of a
+    /// later format; [`Error::Config`], also for a directory name that Kafka does not accept in a data
+    /// directory; [`Error::Io`].
     ///
     /// *Source*: `UnifiedLog.create`, `LogLoader.load`.
     pub fn open(path: impl AsRef<Path>, options: &WriterOptions) -> Result<Self> {

@@ -52,7 +52,8 @@ class LogWriter:
     would wait for `apply_retention()` and `compact()`.
 
     *Errors*: `LockedError` if another writer or a broker has the log; `CorruptLogError` if there is damage other than a
-    torn last write, a segment is missing, or a batch contradicts the transactions before it (nothing is changed then);
+    torn last write, if the log's own files or checkpoints show that a segment is missing (a gap inside a log without
+    them may be a compaction's), or if a batch contradicts the transactions before it (nothing is changed then);
     `UnsupportedFormatError` for an intact batch of a later format; `ConfigError`, also for a directory name that Kafka
     would delete or refuse, in a broker's data directory. After a write, a flush or a `close()` has failed, later calls
     raise `PoisonedError`: open the log again. After `close()` they raise `ClosedError`.

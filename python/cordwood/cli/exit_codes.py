@@ -120,7 +120,7 @@ def say(paragraph: str) -> None:
             sys.stderr.write(f"cordwood: {escape(' '.join(paragraph.split()))}\n")
 
 
-_LOOK = "cordwood verify --deep shows what is damaged, and cordwood repair what can be saved"
+_LOOK = "cordwood verify --explain shows what is damaged, and cordwood repair what can be saved"
 
 
 def sentence(error: CordwoodError, command: str) -> str:

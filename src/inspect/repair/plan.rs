@@ -79,7 +79,7 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
     let mut leftovers = leftovers::find(directory, &log, options.policy)?;
     let marker = CleanMarker::read(directory)?;
     let mut missing = marker.as_ref().map_or(Ok(None), |marker| marker.find_missing(directory))?;
-    if missing.is_some() && (!leftovers.replacement.is_empty() || log.is_compacted()?) {
+    if missing.is_some() && (!leftovers.replacement.committed.is_empty() || log.is_compacted()?) {
         // compaction by a broker merges segments
         missing = None;
     }

@@ -148,7 +148,7 @@ def test_errors_use_the_terms_of_the_command_line(
         (("cat", DAMAGED / "flip-record/tickets-0"), "; --on-damage skip leaves it out"),
         (
             ("find", DAMAGED / "flip-record/tickets-0", "--offset", "302"),
-            "; cordwood verify --deep shows what is damaged, and cordwood repair what can be saved",
+            "; cordwood verify --explain shows what is damaged, and cordwood repair what can be saved",
         ),
         (
             ("cat", PLAIN, "--since", "2024-05-01T10:00"),
