@@ -8,6 +8,7 @@ use super::damage::{Bounds, Damage};
 use super::walk::Step;
 use super::{DamagedSpan, LOOKUP_READ, Segment, Walk};
 use crate::error::Result;
+use crate::record::{BatchHeader, V2_HEADER};
 
 impl Segment {
     /// The offsets of the batches below the base offset in the name, if the file has no valid batch at or
@@ -27,12 +28,21 @@ impl Segment {
             return Ok(None);
         }
         let base_offset = self.base_offset();
-        let bounds = Bounds { base_offset: 0, upper: base_offset, end: self.file_size()? };
-        let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, Some(bounds.before_first(-1)));
+        let (mut log, end) = (self.log_file(LOOKUP_READ)?, self.file_size()?);
         // a batch of this segment, of which only a part is there, may have whole logs in its values
-        let Some(first) = walk.possible_header(0, 0)? else { return Ok(None) };
+        let first = BatchHeader::parse_unproven(log.read(0, V2_HEADER)?, u64::MAX).ok();
+        let Some(first) = first.filter(|first| (0..base_offset).contains(&first.last_offset)) else {
+            return Ok(None);
+        };
         // the first offset of a wrapper is in its payload
+        let lowest = if first.is_wrapper() {
+            first.last_offset.saturating_sub(i32::MAX.into())
+        } else {
+            first.base_offset
+        };
+        let bounds = Bounds { base_offset: lowest.max(0), upper: base_offset, end };
         let first = Some(first.base_offset).filter(|_| !first.is_wrapper());
+        let mut walk = Walk::new(log, bounds, 0, Some(bounds.before_first(-1)));
         let (mut offsets, mut batches) = (None::<Range<i64>>, 0);
         loop {
             self.open_files.interrupt.check()?;

@@ -98,7 +98,7 @@ impl Walk {
     }
 
     /// The header at a position, if it is one that can be right and have offsets from `low` on.
-    pub(super) fn possible_header(&mut self, position: u64, low: i64) -> Result<Option<BatchHeader>> {
+    fn possible_header(&mut self, position: u64, low: i64) -> Result<Option<BatchHeader>> {
         let start = self.log.read(position, V2_HEADER)?;
         Ok(BatchHeader::parse_unproven(start, u64::MAX).ok().filter(|header| {
             // the first offset of a wrapper is in its payload

@@ -16,6 +16,8 @@ from batches import Rec, batch, name
 
 import cordwood as cw
 
+# above what a relative offset can be
+FAR = 5 * 10**9
 RECORDS = [batch(offset, [Rec(b"%d" % offset)]) for offset in range(10)]
 
 
@@ -174,6 +176,8 @@ def write(path: Path, segments: dict[int, range]) -> Path:
         ({0: range(10), 7: range(10, 20), 20: range(20, 30)}, 7, 10),
         ({0: range(10), 10: range(10, 20), 15: range(20, 30), 20: range(20, 30)}, 15, None),
         ({0: range(10), 100: range(10, 20)}, 100, 10),
+        ({FAR: range(FAR, FAR + 10), 2 * FAR: range(FAR + 10, FAR + 20)}, 2 * FAR, FAR + 10),
+        ({FAR: range(FAR, FAR + 10), 2 * FAR: range(FAR, FAR + 10)}, 2 * FAR, None),
         ({0: range(100), 1000: range(50, 60)}, 1000, None),
         ({0: range(10), 5: range(0), 10: range(10, 20)}, 5, None),
         ({0: range(20), 8: range(8, 12), 20: range(20, 30)}, 8, None),
