@@ -39,7 +39,14 @@ impl Log {
         if let Some(log) = Self::open_if_any(directory.clone(), options.clone())? {
             return Ok(log);
         }
-        with_descriptors(|| refuse_lost(&directory))?;
+        let refused = with_descriptors(|| refuse_lost(&directory));
+        // a writer that creates its first segment makes the other files of it after the `.log`
+        if refused.is_err()
+            && let Some(log) = Self::open_if_any(directory.clone(), options.clone())?
+        {
+            return Ok(log);
+        }
+        refused?;
         // its first segment may exist by now
         Self::open_live(directory, options, Weak::new())
     }
