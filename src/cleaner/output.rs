@@ -39,9 +39,7 @@ impl<'a> Output<'a> {
         let mut log = None;
         if let Some(directory) = directory {
             replacement::remove(directory, base_offset)?;
-            let [cleaned, live] =
-                [Stage::Cleaned, Stage::Live].map(|stage| name(base_offset, FileKind::Log, stage));
-            log = Some(directory.create_like(&cleaned, &live)?);
+            log = Some(create(directory, base_offset, FileKind::Log)?);
         }
         Ok(Self {
             base_offset,
@@ -126,18 +124,23 @@ impl<'a> Output<'a> {
         log.set_modified(like)?;
         log.sync()?;
         for (kind, bytes) in part.indexes.files() {
-            let index = directory.create(&name(self.base_offset, kind, Stage::Cleaned))?;
+            let index = create(directory, self.base_offset, kind)?;
             index.write_all_at(bytes, 0)?;
             index.set_modified(like)?;
             index.sync()?;
         }
         if !self.transaction_index.is_empty() {
-            let index =
-                directory.create(&name(self.base_offset, FileKind::TransactionIndex, Stage::Cleaned))?;
+            let index = create(directory, self.base_offset, FileKind::TransactionIndex)?;
             index.write_all_at(&self.transaction_index, 0)?;
             index.sync()?;
         }
         directory.sync()?;
         Ok(self.written)
     }
+}
+
+/// Creates a file of the replacement, with the access of the `.log` of the first segment that it replaces.
+fn create(directory: &Directory, base_offset: i64, kind: FileKind) -> Result<WritableFile> {
+    let like = name(base_offset, FileKind::Log, Stage::Live);
+    directory.create_like(&name(base_offset, kind, Stage::Cleaned), &like)
 }

@@ -12,7 +12,7 @@ use crate::segment::Segment;
 /// A segment with a wrong name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Misnamed {
-    /// That of the segment in which its name looks like damage: it, or the one before.
+    /// The base offset of the segment in which its name looks like damage: it, or the one before.
     pub(crate) damaged: i64,
     pub(crate) path: PathBuf,
     pub(crate) size: u64,
@@ -25,6 +25,10 @@ pub(crate) struct Misnamed {
 }
 
 impl Misnamed {
+    fn hiding(self, hidden: Range<i64>) -> Self {
+        Self { hidden, ..self }
+    }
+
     /// The error of a command that cannot work with it.
     pub(crate) fn error(self) -> Error {
         let Self { malformed: Malformed { expected, found, .. }, advice, path, first_offset, .. } = self;
@@ -47,8 +51,7 @@ impl Log {
                 let expected = format!("batches from offset {base_offset} on, by the name of the file");
                 let advice = self.advice(segment, &offsets)?;
                 let first = Some(offsets.start);
-                let misnamed = Misnamed::new(segment, base_offset, expected, first, advice)?;
-                found.push(Misnamed { hidden: offsets, ..misnamed });
+                found.push(Misnamed::new(segment, base_offset, expected, first, advice)?.hiding(offsets));
             }
         }
         let is_known = |found: &[Misnamed], segment: &Segment| {
@@ -73,19 +76,14 @@ impl Log {
         let advice = match first {
             Some(first) if first >= end => self.advice(next, &(first..first + 1))?,
             Some(_) if self.has_all(next.base_offset()..end, next)? => return Ok(None),
-            Some(_) => format!(
-                "compare its records with those of {name}, which has offsets up to {} (cordwood dump), and move the file out of the \
-                 partition",
-                end - 1
-            ),
+            Some(_) => overlaps(&name),
             None if next.file_size()? == 0 => {
                 "move the file out of the partition: it has no record".to_owned()
             }
             None => return Ok(None),
         };
         let hidden = next.base_offset()..end;
-        let misnamed = Misnamed::new(next, segment.base_offset(), expected, first, advice)?;
-        Ok(Some(Misnamed { hidden, ..misnamed }))
+        Ok(Some(Misnamed::new(next, segment.base_offset(), expected, first, advice)?.hiding(hidden)))
     }
 
     /// What to do with a segment that has these offsets.
@@ -96,11 +94,7 @@ impl Log {
             let Some(first) = other.first_offset()? else { continue };
             has_name |= other.base_offset() == offsets.start;
             if offsets.contains(&first) || first < offsets.start && other.end_offset()? > offsets.start {
-                return Ok(format!(
-                    "compare its records with those of {}, which has these offsets (cordwood dump), and move the file out of the \
-                     partition",
-                    segment_file(other.base_offset(), FileKind::Log)
-                ));
+                return Ok(overlaps(&segment_file(other.base_offset(), FileKind::Log)));
             }
         }
         let indexes = "remove its indexes, which cordwood reindex writes again";
@@ -125,6 +119,14 @@ impl Log {
         }
         Ok(next >= offsets.end)
     }
+}
+
+/// What to do with a segment that has offsets of another one, and may have others.
+fn overlaps(name: &str) -> String {
+    format!(
+        "compare its records with those of {name}, which has offsets of it (cordwood dump), copy those that only this file has \
+         (cordwood cat), and move it out of the partition"
+    )
 }
 
 impl Misnamed {

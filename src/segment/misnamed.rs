@@ -66,20 +66,46 @@ impl Segment {
         Ok(offsets.filter(|offsets| batches > 1 || !is_flipped(offsets.start)))
     }
 
-    /// [`Segment::offsets_below_base`] after a walk from the start.
+    /// The offsets of batches that show another name: a run without a gap from the first one, or those of
+    /// [`Segment::offsets_below_base`].
     ///
     /// # Errors
     /// Those of reading the `.log`.
     #[cfg(feature = "inspect")]
     pub(crate) fn misnamed(&self) -> Result<Option<Range<i64>>> {
         let mut walk = self.walk_from_last_entry(None)?;
-        match walk.step_through()? {
-            Step::Damage(damage) => {
-                let span = walk.resume(&damage, None, !self.is_last())?;
-                self.offsets_below_base(&damage, &span)
-            }
-            Step::Batch(_) | Step::End => Ok(None),
+        let Step::Damage(damage) = walk.step_through()? else { return Ok(None) };
+        if let Some(offsets) = self.run_from_below_base()? {
+            return Ok(Some(offsets));
         }
+        let span = walk.resume(&damage, None, !self.is_last())?;
+        self.offsets_below_base(&damage, &span)
+    }
+
+    /// The offsets of two or more valid batches that begin below the base offset in the name, and have no gap
+    /// between them up to that offset or to the end of the file. A flipped bit of a base offset leaves a gap.
+    #[cfg(feature = "inspect")]
+    fn run_from_below_base(&self) -> Result<Option<Range<i64>>> {
+        let base_offset = self.base_offset();
+        let Some(first) = self.first_offset()?.filter(|first| *first < base_offset) else { return Ok(None) };
+        let bounds = Bounds { base_offset: first, upper: self.upper(), end: self.file_size()? };
+        let mut walk = Walk::new(self.log_file(SCAN_READ)?, bounds, 0, Some(bounds.before_first(-1)));
+        let (mut expected, mut batches) = (first, 0);
+        loop {
+            self.open_files.interrupt.check()?;
+            match walk.step_through()? {
+                Step::Batch(batch) if batch.header.base_offset == expected => {
+                    expected = walk.expected_offset();
+                    batches += 1;
+                }
+                Step::End => break,
+                Step::Batch(_) | Step::Damage(_) => return Ok(None),
+            }
+            if expected > base_offset && batches > 1 {
+                break;
+            }
+        }
+        Ok((batches > 1).then_some(first..expected))
     }
 
     /// The end offset of the batches if all of them are valid, whatever the name of the next segment is, and

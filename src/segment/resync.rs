@@ -43,7 +43,7 @@ use super::damage::Damage;
 use super::damaged_span::{DamagedSpan, NewerBatch};
 use super::entry_match::OffsetMatch;
 use super::payload::has_entry_from;
-use super::walk::{Batch, Step, Walk};
+use super::walk::{Batch, Walk};
 use crate::error::Result;
 use crate::index::{Method, OffsetIndex};
 use crate::record::{BatchHeader, LOG_OVERHEAD, PREFIX, V2_HEADER, crc};
@@ -72,11 +72,6 @@ impl Segment {
             || self.open_files.was_synced_beyond(damage.offset)
             || has_entry_from(index, damage.offset)?;
         let mut span = walk.resume(damage, index, is_continued)?;
-        if span.is_intact {
-            // a writer may have put the batch into preallocated space since the walk found nothing there
-            let mut again = Walk::new(walk.log.new_reader(), walk.bounds, damage.position, walk.before);
-            span.is_intact = matches!(again.step_through()?, Step::Damage(_));
-        }
         span.is_intact |= self.offsets_below_base(damage, &span)?.is_some();
         Ok(span)
     }

@@ -146,7 +146,10 @@ impl Segment {
             let span = self.resume_with(&mut walk, &damage, index.as_deref())?;
             if span.end_offset.is_none() {
                 let unsupported = span.unsupported();
-                let is_intact = span.is_intact;
+                // a writer may have put a batch into preallocated space since the walk found nothing there
+                let mut again = Walk::new(walk.log.new_reader(), walk.bounds, damage.position, walk.before);
+                let is_intact =
+                    span.is_intact && matches!(self.step_verified(&mut again, |_| false)?, Step::Damage(_));
                 let is_searched = span.is_searched && unsupported.is_none();
                 let cut = match unsupported {
                     Some(newer) => Damage { malformed: newer.malformed, ..damage.clone() },

@@ -25,7 +25,7 @@ const SPACE: [char; 3] = [' ', '\t', '\u{c}'];
 /// # Errors
 /// An escape that ends the loading with an exception: `\u` without four hexadecimal digits.
 #[cfg(feature = "inspect")]
-pub(super) fn properties(text: &[u8]) -> Result<BTreeMap<String, String>, String> {
+pub(crate) fn properties(text: &[u8]) -> Result<BTreeMap<String, String>, String> {
     let text: String = text.iter().copied().map(char::from).collect();
     let mut properties = BTreeMap::new();
     for line in logical_lines(&text) {

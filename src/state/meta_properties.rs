@@ -45,8 +45,7 @@ impl MetaProperties {
         Ok(folder.read_small(META_PROPERTIES, MAX_BYTES)?.map(|text| Self::parse(&text)))
     }
 
-    /// The properties in a text, which may also be the settings of a broker.
-    pub(crate) fn parse(text: &[u8]) -> Self {
+    fn parse(text: &[u8]) -> Self {
         match java_text::properties(text) {
             Ok(properties) => Self { properties, malformed: None },
             Err(malformed) => Self { properties: BTreeMap::new(), malformed: Some(malformed) },

@@ -7,6 +7,7 @@ use crate::error::{Error, IoAction, Result};
 use crate::fs::{Directory, META_PROPERTIES, is_of_link};
 use crate::segment::with_descriptors;
 use crate::state::data_directory::BOOTSTRAP_CHECKPOINT;
+use crate::state::java_text;
 use crate::state::meta_properties::MetaProperties;
 use crate::state::offset_checkpoint::{CLEANED_OFFSETS, HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS};
 
@@ -73,8 +74,8 @@ pub(super) fn refuse_links(folder: &Directory) -> Result<()> {
     Ok(())
 }
 
-/// `meta.properties`, if there is none, if a broker cannot load it, if it is a copy of another directory's,
-/// or if it is that of another broker than the one with these settings.
+/// `meta.properties`, if a broker does not start with it or takes the directory offline: it is missing,
+/// cannot be loaded, is a copy of another directory's, or has another `node.id` than the settings.
 pub(super) fn wrong_properties(
     folder: &Directory,
     others: &[&Path],
@@ -91,7 +92,8 @@ pub(super) fn wrong_properties(
 fn of_another_node(folder: &Directory, server_properties: Option<&Path>) -> Result<Option<PlannedDirectory>> {
     let Some(path) = server_properties else { return Ok(None) };
     let settings = std::fs::read(path).map_err(|error| Error::io(path, IoAction::Read, error))?;
-    let settings = MetaProperties::parse(&settings);
+    // what cannot be read is an error of those who read the settings
+    let settings = java_text::properties(&settings).unwrap_or_default();
     let configured = settings.get("node.id").or_else(|| settings.get("broker.id"));
     // Kafka trims the values of its settings
     let other = configured

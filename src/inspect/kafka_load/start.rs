@@ -90,7 +90,7 @@ pub struct PlannedDirectory {
 /// What a broker does with the directories of a data directory when it starts, by topic, partition and name;
 /// after them, the partitions that the metadata has there and that have no directory. Directories that it
 /// ignores, and those without a partition's name, with which it does not start, are left out. At the end,
-/// `meta.properties`, if there is none, if it cannot be loaded, or if it is a copy of another directory's.
+/// `meta.properties`, if a broker does not start with it or takes the directory offline.
 /// `others`: further data directories, one of which may have the metadata log of the broker.
 /// `server_properties`: the file of the broker's settings, whose `node.id` is compared.
 ///

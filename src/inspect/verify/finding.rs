@@ -237,8 +237,9 @@ pub(super) fn agree_on_remedies(findings: &mut [Finding]) {
                 finding.remedy = Rule::NoSegment.remedy();
             }
             Remedy::Reindex | Remedy::Repair | Remedy::Recover | Remedy::Salvage if is_misnamed => {
-                finding.remedy =
-                    Remedy::manual("give each segment its name first, then verify the log again");
+                finding.remedy = Remedy::manual(
+                    "follow the advice about misnamed_segment first, then verify the log again",
+                );
             }
             Remedy::Reindex if is_damaged || is_unfinished => {
                 finding.remedy =

@@ -110,12 +110,12 @@ rules! {
     BatchTooLarge = "batch_too_large", Warning,
         Remedy::manual("not damage, and not checked: verify it with a higher max_batch_bytes (--max-batch-bytes)"),
         "loads it and reads it: Kafka limits no batch on disk";
-    /// A segment whose batches are below the base offset in the name of its file: it was renamed, or copied
-    /// under a second name. No record is damaged.
+    /// A segment whose file has the name of another one, above its first batch, or a name inside the offsets
+    /// of the segment before it: it was renamed, or copied from another replica.
     MisnamedSegment = "misnamed_segment", Error,
         Remedy::manual("rename the .log to the offset of its first batch, or move it out of the partition"),
-        "after a clean stop: loads it if its indexes are there, and appends at a wrong offset. After a crash, or without its indexes: \
-         usually does not start, because no index entry can have such an offset";
+        "a name above the first batch: after a crash, or without its indexes, usually does not start, because no index entry can have such \
+         an offset. A name inside the offsets of the segment before: loads both; consumers read the records of both in order";
     /// Bytes after the last whole batch of the log.
     TornTail = "torn_tail", Error, Remedy::Repair,
         "after a clean stop: the log end offset may fall to the base offset of the segment. After a crash: cuts these bytes off";

@@ -61,20 +61,20 @@ fn write(directory: &Directory, source: &str, part: &Part, transactions: &[u8]) 
     // files of an earlier attempt
     replacement::remove(directory, part.base_offset)?;
     let log = directory.create_like(&cleaned(FileKind::Log), source)?;
-    let source = directory.open_file(source)?;
+    let content = directory.open_file(source)?;
     let (mut chunk, mut done) = (Vec::new(), 0);
     while done < part.state.size {
         chunk.resize(usize::try_from((part.state.size - done).min(CHUNK)).unwrap_or(0), 0);
-        source.read_exact_at(part.start + done, &mut chunk)?;
+        content.read_exact_at(part.start + done, &mut chunk)?;
         log.write_all_at(&chunk, done)?;
         done += chunk.len() as u64;
     }
-    log.set_modified(source.identity())?;
+    log.set_modified(content.identity())?;
     log.sync()?;
     let transactions =
         Some((FileKind::TransactionIndex, transactions)).filter(|(_, bytes)| !bytes.is_empty());
     for (kind, bytes) in part.indexes.files().into_iter().chain(transactions) {
-        let index = directory.create(&cleaned(kind))?;
+        let index = directory.create_like(&cleaned(kind), source)?;
         index.write_all_at(bytes, 0)?;
         index.sync()?;
     }

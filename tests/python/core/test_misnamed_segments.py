@@ -176,6 +176,8 @@ def write(path: Path, segments: dict[int, range]) -> Path:
         ({0: range(10), 7: range(10, 20), 20: range(20, 30)}, 7, 10),
         ({0: range(10), 10: range(10, 20), 15: range(20, 30), 20: range(20, 30)}, 15, None),
         ({0: range(10), 100: range(10, 20)}, 100, 10),
+        ({0: range(10), 11: range(10, 20)}, 11, 10),
+        ({0: range(10), 13: range(10, 20), 20: range(20, 30)}, 13, 10),
         ({FAR: range(FAR, FAR + 10), 2 * FAR: range(FAR + 10, FAR + 20)}, 2 * FAR, FAR + 10),
         ({FAR: range(FAR, FAR + 10), 2 * FAR: range(FAR, FAR + 10)}, 2 * FAR, None),
         ({0: range(100), 1000: range(50, 60)}, 1000, None),
@@ -200,7 +202,9 @@ def test_the_advice_names_a_segment_that_has_the_offsets(
     after = {file.name: file.read_bytes() for file in path.iterdir() if file.name != ".cordwood.lock"}
     assert after == before
     if right is None:
-        assert "move the file out of the partition" in finding.advice
+        assert "out of the partition" in finding.advice
+        if segments[wrong]:  # it may have records of its own
+            assert "copy those that only this file has" in finding.advice
         (path / name(wrong)).unlink()
     else:
         assert f"rename the .log to {name(right)}" in finding.advice
@@ -253,6 +257,33 @@ def test_a_torn_batch_whose_value_is_a_log_is_torn(tmp_path: Path) -> None:
     assert list(cw.Log(path).records()) == []
     with cw.LogWriter(path) as writer:
         assert writer.log_end_offset == 100
+
+
+@pytest.mark.parametrize(
+    ("case", "right", "wrong"),
+    [
+        ("01-plain", 807, 808),
+        ("01-plain", 0, 1),
+        ("01-plain", 1217, 1230),
+        ("17-v0-snappy", 0, 1000),
+        ("17-v0-none", 0, 1000),
+        ("17-v1-gzip", 0, 1000),
+    ],
+)
+def test_a_renamed_segment_of_kafka_is_no_damage(tmp_path: Path, case: str, right: int, wrong: int) -> None:
+    part = corpus.partition(case)
+    path = tmp_path / part.path.name
+    shutil.copytree(part.path, path)
+    for file in list(path.glob(f"{right:020}.*")):
+        file.rename(file.with_name(f"{wrong:020}{file.suffix}"))
+    [finding] = [found for found in cw.verify(path).findings if found.code == "misnamed_segment"]
+    assert f"rename the .log to {name(right)}" in finding.advice
+    assert "damaged_batch" not in {found.code for found in cw.verify(path).findings}
+    for policy in ("torn_tail", "kafka"):  # of the first segment, the start is missing, too
+        with pytest.raises(cw.CorruptLogError):
+            cw.repair(path, policy=policy, dry_run=False)
+    with pytest.raises(cw.CorruptLogError, match="its name is wrong"):
+        cw.repair(path, policy="salvage", dry_run=False)
 
 
 def test_a_renamed_segment_is_mended_by_the_advice(tmp_path: Path) -> None:
