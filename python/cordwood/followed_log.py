@@ -85,9 +85,8 @@ class FollowedLog:
 
     def check_end(self) -> None:
         """Raise an error if valid batches may follow the end of the log as it was last looked at."""
-        if not (self._committed or self._durable):
-            with suppress(LogChangedError):
-                next(iter(self.log.records(start_offset=self.log.log_end_offset)), None)
+        with suppress(LogChangedError):
+            next(iter(self.log.records(start_offset=self.log.log_end_offset)), None)
 
     def check_unchanged(self) -> None:
         """Raise an error if records of the log as it was last looked at were replaced in its files."""

@@ -6,7 +6,8 @@ use super::{Log, loader};
 use crate::error::{Error, Result};
 use crate::fs::names::Stage;
 use crate::fs::{FileType, SegmentFile};
-use crate::segment::{Batch, LOOKUP_READ, SCAN_READ, Segment, Step};
+use crate::record::BatchHeader;
+use crate::segment::{LOOKUP_READ, SCAN_READ, Segment, Step};
 
 impl Log {
     /// The `.deleted` files of segments as the directory has them now, by name. Only regular files: a
@@ -47,6 +48,28 @@ impl Log {
         let found = segment.and_then(|segment| LiveOffsets::read(&segment, is_verified));
         Ok(unless_interrupted(found)?.filter(|found| found.is_whole).map(|found| found.runs))
     }
+
+    /// The offsets of the valid batches of a `.log` that is not live, also of those after damage; none of one
+    /// that cannot be read.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub(crate) fn valid_runs_of_file(&self, file: &SegmentFile) -> Result<Vec<OffsetRun>> {
+        let segment = loader::segment_of_file(&self.inner.open_files, file, &self.inner.lookups);
+        let found = segment.and_then(|segment| {
+            let mut found = LiveOffsets::default();
+            let mut walk = segment.walk(-1, SCAN_READ)?;
+            loop {
+                segment.open_files().interrupt.check()?;
+                match walk.step_through()? {
+                    Step::Batch(batch) => found.add(batch.header.into()),
+                    Step::End => return Ok(found.runs),
+                    Step::Damage(damage) => drop(segment.resume(&mut walk, &damage)?),
+                }
+            }
+        });
+        Ok(unless_interrupted(found)?.unwrap_or_default())
+    }
 }
 
 /// Offsets without a gap, of batches with one leader epoch.
@@ -55,6 +78,12 @@ pub(crate) struct OffsetRun {
     pub(crate) offsets: Range<i64>,
     /// −1: the batches have none.
     pub(crate) epoch: i32,
+}
+
+impl From<BatchHeader> for OffsetRun {
+    fn from(header: BatchHeader) -> Self {
+        Self { offsets: header.base_offset..header.last_offset + 1, epoch: header.leader_epoch }
+    }
 }
 
 /// The offsets that the batches of a segment have.
@@ -91,10 +120,7 @@ impl LiveOffsets {
         loop {
             segment.open_files().interrupt.check()?;
             match if is_verified { walk.step_through()? } else { walk.step()? } {
-                Step::Batch(Batch { header, .. }) => found.add(OffsetRun {
-                    offsets: header.base_offset..header.last_offset + 1,
-                    epoch: header.leader_epoch,
-                }),
+                Step::Batch(batch) => found.add(batch.header.into()),
                 Step::End => return Ok(Self { is_whole: true, ..found }),
                 Step::Damage(_) => return Ok(found),
             }

@@ -29,7 +29,9 @@ impl Segment {
     /// [`Batch::is_after_gap`], if neither damage nor a truncation explains it: a `LogWriter` truncates
     /// inside a batch without a new leader epoch.
     pub(crate) fn has_gap_before(&self, batch: &Batch, before: Option<Preceding>) -> bool {
-        self.truncations.unwrap_or(0) == 0 && batch.is_after_gap(before)
+        let is_truncation =
+            || self.open_files.may_be_truncation_gap(self.truncations, batch.header.base_offset);
+        batch.is_after_gap(before) && !is_truncation()
     }
 
     fn search_for_compaction(&self) -> Result<bool> {

@@ -71,6 +71,8 @@ pub(crate) use file_budget::{close_deleted_files, with_descriptors};
 use file_slots::{FileSlots, Slot};
 use lazy_table::LazyTable;
 pub(crate) use log_file::LogFile;
+#[cfg(feature = "inspect")]
+pub(crate) use misnamed::{BelowBase, Flip};
 pub(crate) use offset_lookups::OffsetLookups;
 pub(crate) use open_files::OpenFiles;
 use pair_cache::RecentPairs;

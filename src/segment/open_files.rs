@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::file_budget::{Pool, with_descriptors};
 use super::file_slots::{FileSlots, Slot};
@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, SystemFile};
 use crate::state::truncation_count;
+use crate::state::truncation_gaps::TruncationGaps;
 use crate::types::{Interrupt, Io};
 
 /// A partition's directory and its open files. Files in use stay open regardless of the limits. Files that
@@ -31,6 +32,8 @@ pub(crate) struct OpenFiles {
     opened: AtomicU64,
     kept: Arc<Pool>,
     truncations: OnceLock<SystemFile>,
+    /// The gaps that truncations left, read at a truncation count.
+    truncation_gaps: Mutex<(u64, TruncationGaps)>,
     /// The offset up to which the log is known to have been synced.
     synced: AtomicI64,
 }
@@ -55,6 +58,7 @@ impl OpenFiles {
             opened: AtomicU64::new(0),
             kept,
             truncations: OnceLock::new(),
+            truncation_gaps: Mutex::new((0, TruncationGaps::UNKNOWN)),
             synced: AtomicI64::new(i64::MIN),
         }
     }
@@ -80,6 +84,18 @@ impl OpenFiles {
             self.kept.hold();
         }
         self.truncations.get().map(SystemFile::size_now).transpose()
+    }
+
+    /// Whether a truncation may have left the gap before a batch with this base offset. `truncations`: the
+    /// count when the log was opened. A file that cannot be read shows no loss.
+    pub(super) fn may_be_truncation_gap(&self, truncations: Option<u64>, offset: i64) -> bool {
+        let Some(count) = truncations.filter(|count| *count > 0) else { return false };
+        let mut known = self.truncation_gaps.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.0 != count {
+            let read = with_descriptors(|| TruncationGaps::read(&self.directory));
+            *known = (count, read.unwrap_or(TruncationGaps::UNKNOWN));
+        }
+        known.1.may_end_at(offset)
     }
 
     /// Whether a `LogWriter` had opened the log when [`OpenFiles::truncations`] was last called.

@@ -370,7 +370,8 @@ impl Walk {
             if is_led_to && !is_payload || is_indexed {
                 return Ok(Some(first));
             }
-            position = last.end();
+            // those behind the payload are not of it, whatever leads to them
+            position = if candidate < payload_end { last.end().min(payload_end) } else { last.end() };
         }
         Ok(None)
     }

@@ -9,6 +9,7 @@
 //! | `.cordwood.clean` | `clean_marker` |
 //! | `.cordwood.compacted` | `cleaner_checkpoint` |
 //! | `.cordwood.copy` | `copy_journal` |
+//! | `.cordwood.gaps` | `truncation_gaps` |
 //! | `.cordwood.kept` | `kept_files` |
 //! | `.cordwood.positions/<name>` | [`positions`] |
 //! | `.cordwood.producers` | `producer_ids` |
@@ -37,6 +38,7 @@ pub mod positions;
 pub(crate) mod producer_ids;
 pub mod producers;
 pub(crate) mod truncation_count;
+pub(crate) mod truncation_gaps;
 pub(crate) mod uuid;
 
 /// The name of the file that the directory of a copy has until the copy is complete: it is no log before.

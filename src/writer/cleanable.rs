@@ -88,8 +88,8 @@ impl LogWriter {
                 continue;
             }
             let scanned = recovery::scan(segment, -1, None, rule, log.options().interrupt)?;
-            if let Some((damage, _)) = &scanned.cut {
-                return Err(segment.corrupt(damage));
+            if let Some(cut) = &scanned.cut {
+                return Err(segment.corrupt(&cut.damage));
             }
             if !scanned.is_overflowed(base_offset) {
                 continue;

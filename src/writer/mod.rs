@@ -51,8 +51,8 @@ pub use recovery::{
 };
 #[cfg(feature = "inspect")]
 pub(crate) use recovery::{
-    OnlyCopies, QUARANTINE, Quarantined, finish_replacement, refuse_missing_start, refuse_remote_start,
-    replaced, uncommitted_only_copies,
+    OnlyCopies, QUARANTINE, Quarantined, finish_replacement, refuse_missing_start, refuse_only_copies,
+    refuse_remote_start, replaced, uncommitted_only_copies,
 };
 #[cfg(feature = "inspect")]
 pub(crate) use spare::SPARE;

@@ -11,8 +11,8 @@ use super::producers::Producers;
 use super::sessions::Sessions;
 use super::{Appended, WriterMetrics};
 use crate::config::LogConfig;
-use crate::error::{Error, Result, SizeLimit};
-use crate::fs::{Directory, Staged, WritableFile};
+use crate::error::{Error, NotFound, Result, SizeLimit};
+use crate::fs::{Directory, PartitionLocks, Staged, WritableFile};
 use crate::index::due_entries::EntryRule;
 use crate::log::live_segments::LiveSegments;
 use crate::record::{BatchBuilder, BatchHeader};
@@ -37,6 +37,8 @@ pub(super) struct Partition {
     pub(super) sessions: Sessions,
     /// The base offsets of the segments before the active one.
     pub(super) sealed: BTreeSet<i64>,
+    /// The inode of the writer's lock file; `None` without one.
+    pub(super) lock_inode: Option<u64>,
     pub(super) active: SegmentAppender,
     /// The list of all segments, for readers in this process.
     pub(super) live: Arc<LiveSegments>,
@@ -318,10 +320,19 @@ impl Partition {
     }
 
     /// Fails if the log was removed or replaced under the writer: a sync succeeds, but nobody finds the
-    /// records. Called after each sync that makes records durable. Not after a close: the files may
-    /// belong to another writer by then.
+    /// records. Also if its lock file was: another writer may append to the log. Called after each sync
+    /// that makes records durable. Not after a close: the files may belong to another writer by then.
     pub(super) fn ensure_in_place(&self) -> Result<()> {
-        self.directory.ensure_holds(self.active.log())
+        self.directory.ensure_holds(self.active.log())?;
+        let Some(inode) = self.lock_inode else { return Ok(()) };
+        let found = match self.directory.identity_of(PartitionLocks::NAME)? {
+            Some(lock) if lock.inode == inode => return Ok(()),
+            Some(_) => NotFound::AnotherFile,
+            None => NotFound::NoFile,
+        };
+        let path = self.directory.path_of(PartitionLocks::NAME);
+        let advice = "the lock of the writer was removed, so that another one may have opened the log: what was appended since may be lost";
+        Err(Error::LogNotFound { path, found, advice })
     }
 
     /// Writes the durable offset after a sync.

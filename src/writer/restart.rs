@@ -10,7 +10,7 @@ use crate::segment::{SegmentAppender, SegmentState, StagedSegment, close_deleted
 use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::StagedLines;
 use crate::state::leader_epochs::LeaderEpochs;
-use crate::state::truncation_count;
+use crate::state::{truncation_count, truncation_gaps};
 
 /// The staged files of the removal.
 struct StagedRestart {
@@ -75,6 +75,7 @@ impl Partition {
             // in place
             lines: self.stage_lines(checkpoint)?,
         };
+        truncation_gaps::note(&self.directory, None)?;
         truncation_count::increment(&self.directory)?;
         Ok(staged)
     }

@@ -15,7 +15,7 @@ use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::StagedLines;
 use crate::state::leader_epochs::LeaderEpochs;
 use crate::state::producers::ProducerEntry;
-use crate::state::truncation_count;
+use crate::state::{truncation_count, truncation_gaps};
 use crate::types::Io;
 
 impl Partition {
@@ -61,6 +61,7 @@ impl Partition {
             _ if target == self.active.base_offset() => self.active.size(),
             _ => segment_size,
         };
+        let gap_end = Some(offset).filter(|_| location.is_none_or(|found| found.batch_base_offset != offset));
         // the snapshot that they were read from may be one of those that are removed
         let start = self.ends.log_start_offset();
         self.keep_named_producers(self.producers.named_below(start), offset)?;
@@ -72,6 +73,7 @@ impl Partition {
         transactions.visit(|_, _| Ok(true))?;
         let staged = self
             .stage_cut(offset, target, size, producers)
+            .and_then(|staged| truncation_gaps::note(&self.directory, gap_end).map(|()| staged))
             .and_then(|staged| truncation_count::increment(&self.directory).map(|()| staged));
         let staged = self.ends.commit().or_poison_unless_full(staged)?;
         let cut = self.cut(offset, target, size, staged);

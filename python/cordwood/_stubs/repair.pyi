@@ -123,6 +123,7 @@ class RepairAction:
         "cut",
         "take_out",
         "correct_header",
+        "correct_marker",
         "move_batch",
         "remove_segment",
         "remove_file",

@@ -10,6 +10,7 @@ from cordwood import carve as carve_image
 from cordwood.cli.exit_codes import NothingFoundError
 from cordwood.cli.path import parse_path
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
+from cordwood.quantities import several
 from cordwood.times import in_words
 
 __all__ = ["carve"]
@@ -57,11 +58,11 @@ def carve(
     if json:
         return
     rows = [_row(number, run) for number, run in enumerate(report.runs)]
-    print_table(f"{report.path}: {len(report.runs)} runs of batches", _COLUMNS, rows)
+    print_table(f"{report.path}: {several(len(report.runs), 'run')} of batches", _COLUMNS, rows)
     if report.repeated_batches:
-        print_text(f"{report.repeated_batches} batches were found more than once")
+        print_text(f"found more than once: {report.repeated_batches:,} of the batches")
     if report.small_runs:
-        print_text(f"{report.small_runs} runs have fewer than {min_records} records")
+        print_text(f"left out because of fewer than {min_records} records: {several(report.small_runs, 'run')}")
     if report.given_up:
         print_text(f"{report.given_up} possible batches above 1 MiB were not checked, because too many overlap")
     if report.destination:

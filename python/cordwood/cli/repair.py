@@ -39,7 +39,8 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
 
     torn_tail cuts a torn write off the end of the log. Any other damage of a .log is an error.
     salvage takes damaged bytes out and keeps every intact batch. It corrects offsets, lengths and leader epochs where
-    the checksum and the neighbouring batches determine them, and moves batches that are at a wrong place back.
+    the checksum and the neighbouring batches determine them, and one wrong bit of a transaction's marker, and moves
+    batches that are at a wrong place back.
     kafka cuts the log at the first damage and removes everything after it, as a broker does at a wrong checksum. Where
     a batch with a right checksum contradicts others, a broker usually keeps the log: the plan says so; prefer salvage.
 

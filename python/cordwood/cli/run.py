@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from cordwood.cli.commands import COMPLETION_VARIABLE, HEADINGS, WITHOUT_WARNINGS, function_of
 from cordwood.cli.direct import arguments_of
 from cordwood.cli.exit_codes import exit_code_of, stop_when_unread
+from cordwood.cli.terminal import print_any_text
 
 __all__ = ["run"]
 
@@ -13,6 +14,7 @@ __all__ = ["run"]
 def run(argv: Sequence[str]) -> int:
     """Run a command; return the exit code."""
     try:
+        print_any_text()
         if argv and argv[0] in WITHOUT_WARNINGS:
             return _run(argv)
         from cordwood.cli.log_warnings import log_to_stderr  # noqa: PLC0415  (logging takes a while to import)

@@ -109,7 +109,7 @@ class Outcomes:
             )
             if count
         ]
-        return ", ".join([f"{several(self.partitions, 'partition')}: {self.kept:,} with all records", *others])
+        return ", ".join([f"{several(self.partitions, 'partition')}: {self.kept:,} kept as they are", *others])
 
     def fields(self) -> dict[str, object]:
         """Return the numbers of partitions by name."""

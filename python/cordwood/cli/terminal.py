@@ -1,5 +1,6 @@
 """Output for a terminal: tables, numbers, and text without control characters."""
 
+import io
 import os
 import re
 import sys
@@ -18,6 +19,7 @@ __all__ = [
     "dropping_unread",
     "escape",
     "escape_json",
+    "print_any_text",
     "print_json",
     "print_line",
     "print_table",
@@ -115,7 +117,7 @@ def print_table(title: str, columns: Sequence[Column], rows: Sequence[Sequence[s
     print_text(title, style="bold")
     for line in lines(headings):
         console.print(Text(line, style="bold"), overflow="ignore", no_wrap=True, crop=False)
-    print_line("─" * (sum(widths) + len(_GAP) * (len(widths) - 1)))
+    print_line(_rule() * (sum(widths) + len(_GAP) * (len(widths) - 1)))
     for row in cells:
         print_line("\n".join(lines(row)))
 
@@ -151,6 +153,21 @@ def print_line(line: str) -> None:
         sys.stdout.write(line + "\n")
     except BrokenPipeError:
         drop_output()
+
+
+def print_any_text() -> None:
+    """Print characters that the encoding of standard output does not have as escapes, instead of failing."""
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _rule() -> str:
+    line = "─"
+    try:
+        line.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return "-"
+    return line
 
 
 @contextmanager

@@ -47,7 +47,8 @@ pub(super) struct Facts {
 impl Facts {
     fn of(header: &BatchHeader) -> Self {
         let timestamp = header.max_timestamp;
-        let records = header.count.map_or(header.last_offset - header.base_offset + 1, i64::from);
+        let offsets = (header.last_offset - header.base_offset).saturating_add(1);
+        let records = header.count.map_or(offsets, i64::from);
         let codec = header.codec().map_or("none", Codec::name);
         Self {
             batches: 1,
@@ -123,7 +124,7 @@ impl Collector {
         }
         let mut facts = Facts::of(header);
         if let Some(last) = self.pieces.last_mut().filter(|last| continues(last, image, found)) {
-            facts.gaps = u64::from(header.base_offset > last.last_offset + 1);
+            facts.gaps = u64::from(header.base_offset - 1 > last.last_offset);
             last.end = found.end();
             last.last_offset = header.last_offset;
             last.facts.add(facts);
@@ -147,11 +148,13 @@ impl Collector {
         let mut ending: HashMap<i64, Option<usize>> = HashMap::new();
         for (number, piece) in pieces.iter().enumerate() {
             starting.entry(piece.first_offset).and_modify(|one| *one = None).or_insert(Some(number));
-            ending.entry(piece.last_offset + 1).and_modify(|one| *one = None).or_insert(Some(number));
+            if let Some(end) = piece.last_offset.checked_add(1) {
+                ending.entry(end).and_modify(|one| *one = None).or_insert(Some(number));
+            }
         }
         let mut next: BTreeMap<usize, usize> = BTreeMap::new();
         for (number, piece) in pieces.iter().enumerate() {
-            let end = piece.last_offset + 1;
+            let Some(end) = piece.last_offset.checked_add(1) else { continue };
             if let (Some(Some(after)), Some(Some(_))) = (starting.get(&end), ending.get(&end))
                 && let Some(following) = pieces.get(*after)
                 && is_possible_epoch(piece.facts.last_epoch, following.facts.first_epoch)
@@ -187,7 +190,7 @@ impl Collector {
 fn continues(last: &Piece, image: usize, found: &Found) -> bool {
     let header = &found.header;
     let is_next = (last.image, last.end) == (image, found.position) && header.base_offset > last.last_offset;
-    let is_exact = header.base_offset == last.last_offset + 1;
+    let is_exact = header.base_offset - 1 == last.last_offset;
     let epoch = last.facts.last_epoch;
     is_next && is_possible_epoch(epoch, header.leader_epoch) && (is_exact || epoch == header.leader_epoch)
 }

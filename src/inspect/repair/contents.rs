@@ -1,6 +1,7 @@
 //! The contents of a `.log` after a repair, as ranges of the present file.
 
-use super::correction::PREFIX_BYTES;
+use std::sync::Arc;
+
 use crate::error::{Error, Malformed, Result};
 use crate::fs::{Directory, STAGED, Staged};
 use crate::record::{BatchHeader, V2_HEADER};
@@ -17,12 +18,12 @@ pub(super) struct Contents {
 }
 
 /// A range of the present file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) start: u64,
     pub(super) end: u64,
     /// Replaces the first bytes of the range, which is one batch.
-    pub(super) prefix: Option<[u8; PREFIX_BYTES]>,
+    pub(super) prefix: Option<Arc<[u8]>>,
 }
 
 impl Contents {
@@ -44,10 +45,11 @@ impl Contents {
         for old in parts {
             match position.filter(|position| !is_inserted && (old.start..old.end).contains(position)) {
                 Some(position) => {
+                    let prefix = old.prefix.clone().filter(|_| position == old.start);
+                    let rest = Part { start: position, end: old.end, prefix };
                     self.push(Part { end: position, ..old });
-                    self.push(part);
-                    let prefix = old.prefix.filter(|_| position == old.start);
-                    self.push(Part { start: position, prefix, ..old });
+                    self.push(part.clone());
+                    self.push(rest);
                     is_inserted = true;
                 }
                 None => self.push(old),
@@ -60,9 +62,9 @@ impl Contents {
 
     /// Whether they are all bytes of a file of this size, unchanged.
     pub(super) fn is_whole(&self, size: u64) -> bool {
-        match self.parts[..] {
+        match &self.parts[..] {
             [] => size == 0,
-            [part] => part == Part { start: 0, end: size, prefix: None },
+            [part] => *part == Part { start: 0, end: size, prefix: None },
             _ => false,
         }
     }
@@ -100,7 +102,7 @@ impl Contents {
                 log.interrupt().check()?;
                 let available = part.end - at;
                 let wanted = usize::try_from(available).unwrap_or(V2_HEADER).min(V2_HEADER);
-                let prefix = part.prefix.filter(|_| at == part.start);
+                let prefix = part.prefix.as_deref().filter(|_| at == part.start);
                 let mut bytes = log.read(at, wanted)?.to_vec();
                 patch(&mut bytes, prefix);
                 let mut parsed = BatchHeader::parse(&bytes, available);
@@ -151,7 +153,7 @@ impl Contents {
                     let length = usize::try_from(part.end - at).unwrap_or(CHUNK).min(CHUNK);
                     chunk.resize(length, 0);
                     source.read_exact_at(at, &mut chunk)?;
-                    patch(&mut chunk, part.prefix.filter(|_| at == part.start));
+                    patch(&mut chunk, part.prefix.as_deref().filter(|_| at == part.start));
                     file.write_all_at(&chunk, to)?;
                     at += length as u64;
                     to += length as u64;
@@ -174,9 +176,9 @@ fn changed(log: &LogFile, position: u64, malformed: &Malformed) -> Error {
     }
 }
 
-/// Replaces the first bytes.
-pub(super) fn patch(bytes: &mut [u8], prefix: Option<[u8; PREFIX_BYTES]>) {
-    if let (Some(prefix), Some(start)) = (prefix, bytes.get_mut(..PREFIX_BYTES)) {
-        start.copy_from_slice(&prefix);
+/// Replaces the first bytes, as many as there are.
+fn patch(bytes: &mut [u8], prefix: Option<&[u8]>) {
+    for (byte, new) in bytes.iter_mut().zip(prefix.unwrap_or_default()) {
+        *byte = *new;
     }
 }

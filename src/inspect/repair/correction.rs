@@ -17,19 +17,29 @@
 //! A batch with another base offset than expected is not always one with a wrong base offset: a disk may have
 //! written it to a wrong place. [`super::places`] has those.
 
+use std::sync::Arc;
+
+use super::repair_plan::RepairActionKind;
 use super::survey::Damaged;
 use crate::error::Malformed;
 use crate::record::{BatchHeader, LOG_OVERHEAD, PREFIX, V2_HEADER};
 
 /// The bytes of a v2 header outside the checksum, without the checksum itself.
-pub(super) const PREFIX_BYTES: usize = PREFIX;
+const PREFIX_BYTES: usize = PREFIX;
 
 /// The corrected start of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Correction {
-    pub(super) prefix: [u8; PREFIX_BYTES],
+    pub(super) kind: RepairActionKind,
+    pub(super) prefix: Arc<[u8]>,
     /// The fields, their old and new values, and the evidence.
     pub(super) description: String,
+}
+
+impl Correction {
+    fn of_header(prefix: [u8; PREFIX_BYTES], description: String) -> Self {
+        Self { kind: RepairActionKind::CorrectHeader, prefix: prefix.into(), description }
+    }
 }
 
 /// The batches around damage.
@@ -108,7 +118,7 @@ pub(super) fn in_place(
         let Some((whole, evidence)) = mended(magic, bytes, neighbours) else { continue };
         let fits = resolved(&whole, max_batch_bytes)?.is_some_and(|header| neighbours.fits(&header));
         if let Some(prefix) = whole.first_chunk().filter(|prefix| fits && *prefix != found) {
-            return Ok(Some(Correction { prefix: *prefix, description: evidence.join("; ") }));
+            return Ok(Some(Correction::of_header(*prefix, evidence.join("; "))));
         }
     }
     Ok(None)
@@ -175,7 +185,7 @@ pub(super) fn renumbered(
          neighbours",
         filling.base_offset, filling.last_offset
     );
-    Some(Correction { prefix: *whole.first_chunk()?, description })
+    Some(Correction::of_header(*whole.first_chunk()?, description))
 }
 
 /// A batch in damaged bytes, whole by its own length and its checksum.

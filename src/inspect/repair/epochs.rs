@@ -59,14 +59,22 @@ pub(super) fn new_epochs(
     let is_above = known.truncate_from_end(offsets.end.saturating_add(1));
     let is_below = known.entries().first().is_some_and(|(_, start)| *start < offsets.start)
         && known.truncate_from_start(offsets.start);
+    let wanted = from_batches(of_batches);
+    // where epochs fall, a broker that appends removes the higher ones, and one that recovers assigns no
+    // lower one
+    let has_fall = of_batches.array_windows().any(|[before, run]| run.epoch < before.epoch);
+    let mut highest = -1;
     // epochs and offsets ascend on both sides: what the first and the last batch of a run agree with, those
     // between do, too
     for (epoch, offset) in of_batches.iter().flat_map(|run| [(run.epoch, run.first), (run.epoch, run.last)]) {
+        highest = highest.max(epoch);
         // none below the log start offset
-        let entry = known.entries().iter().rev().find(|(_, start)| *start <= offset);
-        if entry.is_some_and(|(known, _)| *known != epoch) || known.entries().is_empty() {
+        let entry = known.epoch_at(offset);
+        let is_of_fall = |known| has_fall && (Some(known) == wanted.epoch_at(offset) || known == highest);
+        let is_wrong = entry.is_some_and(|known| known != epoch && !is_of_fall(known));
+        if is_wrong || known.entries().is_empty() {
             let reason = format!("the batch at offset {offset} has leader epoch {epoch}");
-            return Ok(Some((from_batches(of_batches), reason)));
+            return Ok(Some((wanted, reason)));
         }
     }
     let reason = match (is_above, is_below) {

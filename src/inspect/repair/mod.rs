@@ -24,6 +24,7 @@ mod derived;
 mod epochs;
 mod index_check;
 mod leftovers;
+mod marker;
 mod places;
 mod plan;
 mod producer_files;

@@ -25,7 +25,7 @@ use crate::state::clean_marker::{CLEAN, CleanMarker, MissingSegment, durable_off
 use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::types::Io;
-use crate::writer::{OnlyCopies, Quarantined, refuse_missing_start, refuse_remote_start};
+use crate::writer::{OnlyCopies, Quarantined, refuse_missing_start, refuse_only_copies, refuse_remote_start};
 
 /// A plan: the public report, and the inputs of `apply`.
 #[derive(Debug)]
@@ -77,6 +77,7 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
     let log = Log::open_in(directory.clone(), log_options(options))?;
     let (rule, _) = entry_rule(&log, options.config.as_ref())?;
     let mut leftovers = leftovers::find(directory, &log, options.policy)?;
+    refuse_only_copies(&log, &leftovers.replacement)?;
     let marker = CleanMarker::read(directory)?;
     let mut missing = marker.as_ref().map_or(Ok(None), |marker| marker.find_missing(directory))?;
     if missing.is_some() && (!leftovers.replacement.committed.is_empty() || log.is_compacted()?) {

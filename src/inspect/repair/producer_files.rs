@@ -64,9 +64,12 @@ type Abort = (i64, i64);
 pub(super) fn first_change(targets: &[Target]) -> Option<i64> {
     let change = |target: &Target| {
         let of_taken = target.taken.iter().filter_map(|taken| match (taken.kind, taken.lost) {
-            (RepairActionKind::CorrectHeader | RepairActionKind::MoveBatch, _) => {
-                Some(target.survey.base_offset())
-            }
+            (
+                RepairActionKind::CorrectHeader
+                | RepairActionKind::CorrectMarker
+                | RepairActionKind::MoveBatch,
+                _,
+            ) => Some(target.survey.base_offset()),
             (_, lost) => lost.map(|(start_offset, _)| start_offset),
         });
         of_taken.min()

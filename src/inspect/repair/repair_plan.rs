@@ -20,7 +20,8 @@ pub enum RepairPolicy {
     /// is an error.
     Kafka,
     /// Takes damaged bytes out and keeps every intact batch, with its offsets. Offsets are missing where the
-    /// damage was.
+    /// damage was. Header fields outside the checksum and one wrong bit of a transaction's marker are
+    /// corrected where the checksum and the neighbouring batches determine them.
     Salvage,
 }
 
@@ -108,6 +109,8 @@ pub enum RepairActionKind {
     TakeOut,
     /// Header fields of a batch that no checksum covers are corrected.
     CorrectHeader,
+    /// A bit of the marker of a transaction is corrected, with which its checksum matches.
+    CorrectMarker,
     /// A batch is moved to the place where its offsets are missing.
     MoveBatch,
     /// A segment is removed, with its indexes.
@@ -132,6 +135,7 @@ impl RepairActionKind {
             Self::Cut => "cut",
             Self::TakeOut => "take_out",
             Self::CorrectHeader => "correct_header",
+            Self::CorrectMarker => "correct_marker",
             Self::MoveBatch => "move_batch",
             Self::RemoveSegment => "remove_segment",
             Self::RemoveFile => "remove_file",
@@ -147,6 +151,7 @@ impl RepairActionKind {
             Self::Cut => "cut off",
             Self::TakeOut => "taken out",
             Self::CorrectHeader => "header corrected",
+            Self::CorrectMarker => "marker corrected",
             Self::MoveBatch => "batch moved",
             Self::RemoveSegment | Self::RemoveFile => "removed",
             Self::FinishReplacement => "renamed without .swap",

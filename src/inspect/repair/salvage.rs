@@ -1,8 +1,11 @@
 //! Salvage: takes the damage out and keeps every intact batch, with its offsets.
 
+use std::sync::Arc;
+
 use super::contents::Part;
 use super::correction::{self, Correction, Neighbours};
 use super::decide::{Taken, Target, is_lost, reason};
+use super::marker;
 use super::places::{self, Displaced, Known, Place};
 use super::repair_plan::RepairActionKind;
 use super::survey::{Damaged, Piece, Survey};
@@ -69,7 +72,8 @@ fn keep_intact(
             malformed.at(survey.segment.path(), damaged.start + at as u64, None)
         };
         let in_place = correction::in_place(&bytes, &neighbours, max);
-        if let Some(correction) = in_place.map_err(|malformed| too_large((0, malformed)))? {
+        let in_place = in_place.map_err(|malformed| too_large((0, malformed)))?;
+        if let Some(correction) = in_place.or_else(|| marker::with_one_bit(&bytes, &neighbours)) {
             let (part, correction) = corrected(damaged.start, damaged.end, &correction);
             contents.push(part);
             taken.push(correction);
@@ -123,7 +127,8 @@ fn all_corrected(
 ) -> Option<Vec<Option<Correction>>> {
     let total = batches.iter().try_fold(0_i64, |total, batch| total.checked_add(batch.span))?;
     let size: usize = batches.iter().map(|batch| batch.size).sum();
-    if size != bytes.len() || neighbours.expected.checked_add(total) != neighbours.next_offset {
+    let end = neighbours.expected.checked_add(total)?;
+    if size != bytes.len() || Some(end) != neighbours.next_offset {
         return None;
     }
     let (mut corrections, mut expected) = (Vec::with_capacity(batches.len()), neighbours.expected);
@@ -147,13 +152,13 @@ fn all_corrected(
 /// A batch with other first bytes, and the report of it.
 fn corrected(start: u64, end: u64, correction: &Correction) -> (Part, Taken) {
     let taken = Taken {
-        kind: RepairActionKind::CorrectHeader,
+        kind: correction.kind,
         start,
         end: start + correction.prefix.len() as u64,
         reason: correction.description.clone(),
         lost: None,
     };
-    (Part { start, end, prefix: Some(correction.prefix) }, taken)
+    (Part { start, end, prefix: Some(Arc::clone(&correction.prefix)) }, taken)
 }
 
 /// What is done with the batches of a damaged range.

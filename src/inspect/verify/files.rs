@@ -15,21 +15,24 @@ use crate::state::clean_marker::CLEAN;
 use crate::state::cleaner_checkpoint::CLEANED;
 use crate::state::kept_files::KEPT_FILES;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, STAGED_CHECKPOINT};
+use crate::state::offset_checkpoint::{HIGH_WATERMARKS, RECOVERY_POINTS};
 use crate::state::partition_metadata::PARTITION_METADATA;
 use crate::state::positions::{self, CommittedOffset, POSITIONS};
 use crate::state::producer_ids::PRODUCERS;
 use crate::state::truncation_count::TRUNCATIONS;
+use crate::state::truncation_gaps::GAPS;
 use crate::state::{COPY_JOURNAL, SPARK_SINK};
 use crate::writer::{KEPT_PRODUCERS, QUARANTINE, SPARE, uncommitted_only_copies};
 
 /// The files of a partition that are no segment's.
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 14] = [
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
     CHECKPOINT,
     DURABLE,
     CLEAN,
     TRUNCATIONS,
+    GAPS,
     PRODUCERS,
     KEPT_PRODUCERS,
     KEPT_FILES,
@@ -87,8 +90,10 @@ pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Find
             }
         } else if !is_copy {
             let finding = staged(directory, name, parsed.stage, &replacement);
-            let is_needed = needed.iter().any(|(file, _)| file.name == *name);
-            let finding = if is_needed { finding.that_is_needed() } else { finding };
+            let finding = match needed.iter().find(|copy| copy.file.name == *name) {
+                Some(copy) => finding.that_is_needed(&copy.advice),
+                None => finding,
+            };
             findings.push(match only_copies.iter().find(|(copy, _)| copy == name) {
                 Some((_, evidence)) => finding.because(evidence),
                 None => finding,
@@ -99,12 +104,17 @@ pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Find
     Ok(findings)
 }
 
-/// The finding about files of another user than the broker: that is the owner of `meta.properties`, which a
-/// broker writes, or outside of a data directory of the partition. A broker opens all files for writing.
+/// The finding about files of another user than the broker: that is the owner of a checkpoint of the data
+/// directory, which a broker replaces every minute, of `meta.properties` without one, or outside of a data
+/// directory of the partition. A broker opens all files for writing.
 fn other_owner(directory: &Directory, entries: &[(String, FileType)]) -> Result<Option<Finding>> {
     let owner_of = |name: &str| Ok(directory.access_of(name)?.map(FileAccess::owner));
-    let broker = owner_of(&format!("../{META_PROPERTIES}"))?;
-    let Some(owner) = broker.map_or_else(|| owner_of("."), |broker| Ok(Some(broker)))? else {
+    let mut broker = None;
+    for name in [RECOVERY_POINTS, HIGH_WATERMARKS, META_PROPERTIES] {
+        let owner = owner_of(&format!("../{name}"))?;
+        broker = broker.or(owner.map(|owner| (owner, name)));
+    }
+    let Some(owner) = broker.map_or_else(|| owner_of("."), |(owner, _)| Ok(Some(owner)))? else {
         return Ok(None);
     };
     let mut others = Vec::new();
@@ -114,7 +124,7 @@ fn other_owner(directory: &Directory, entries: &[(String, FileType)]) -> Result<
     }
     let Some((name, other)) = others.first() else { return Ok(None) };
     let file = if *name == "." { directory.path().to_owned() } else { directory.path_of(name) };
-    let whose = if broker.is_some() { META_PROPERTIES } else { "the directory" };
+    let whose = broker.map_or("the directory", |(_, name)| name);
     let expected = format!("files of user {owner}, who owns {whose}");
     let found = match others.len() {
         1 => format!("a file of user {other}"),

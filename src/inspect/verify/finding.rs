@@ -113,11 +113,9 @@ impl Finding {
     }
 
     /// It is a replacement that is not committed, with records that no segment has.
-    pub(super) fn that_is_needed(self) -> Self {
-        self.with_severity(Severity::Error).with_remedy(Remedy::manual(
-            "it has records that no segment has: if it is a segment, remove the suffix from its name and from those of its indexes; \
-             otherwise move it out of the partition",
-        ))
+    pub(super) fn that_is_needed(self, advice: &str) -> Self {
+        let remedy = Remedy::Manual(format!("it has records that no segment has: {advice}").into());
+        self.with_severity(Severity::Error).with_remedy(remedy)
     }
 
     /// It is a batch with a right checksum, which only offsets or epochs before it contradict.
@@ -222,6 +220,9 @@ pub(super) fn agree_on_remedies(findings: &mut [Finding]) {
     let has = |remedy| findings.iter().any(|finding| finding.remedy == remedy);
     let breaks = |is_one: &dyn Fn(Rule) -> bool| findings.iter().any(|finding| is_one(finding.rule));
     let is_damaged = has(Remedy::Salvage);
+    let is_torn = findings
+        .iter()
+        .any(|finding| finding.rule == Rule::TornTail && finding.severity == Severity::Error);
     // records are missing that a writer or a broker had synced: what is left of a batch is no torn write
     let is_short = breaks(&|rule| {
         matches!(rule, Rule::LostEnd | Rule::LostStart | Rule::NotAsClosed | Rule::RecoveryPointBeyondEnd)
@@ -231,6 +232,10 @@ pub(super) fn agree_on_remedies(findings: &mut [Finding]) {
     let is_unfinished = breaks(&|rule| rule == Rule::ReplacementCommitted);
     // each command takes its records for damage, or refuses the log
     let is_misnamed = breaks(&|rule| rule == Rule::MisnamedSegment);
+    // repair and recovery refuse the log
+    let is_needed = findings
+        .iter()
+        .any(|finding| finding.rule == Rule::ReplacementUncommitted && finding.severity == Severity::Error);
     for finding in findings {
         match finding.remedy {
             Remedy::Reindex | Remedy::Repair | Remedy::Recover if is_lost => {
@@ -241,7 +246,12 @@ pub(super) fn agree_on_remedies(findings: &mut [Finding]) {
                     "follow the advice about misnamed_segment first, then verify the log again",
                 );
             }
-            Remedy::Reindex if is_damaged || is_unfinished => {
+            Remedy::Repair | Remedy::Recover | Remedy::Salvage if is_needed => {
+                finding.remedy = Remedy::manual(
+                    "follow the advice about replacement_uncommitted first, then verify the log again",
+                );
+            }
+            Remedy::Reindex if is_damaged || is_torn || is_unfinished => {
                 finding.remedy =
                     Remedy::manual("repair the log first, which makes the file again where it is needed");
             }

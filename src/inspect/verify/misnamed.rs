@@ -1,5 +1,7 @@
 //! Segments whose files have the names of others, in the place of the damage as which they appear.
 
+use std::collections::HashSet;
+
 use super::finding::Finding;
 use super::rule::{Remedy, Rule};
 use crate::error::Result;
@@ -8,20 +10,33 @@ use crate::log::Log;
 /// Replaces the findings of damage that wrong names explain.
 pub(super) fn explain(log: &Log, findings: &mut Vec<Finding>) -> Result<()> {
     let is_damage = |finding: &Finding| matches!(finding.rule, Rule::DamagedBatch | Rule::TornTail);
-    let is_damaged = |path| findings.iter().any(|finding| is_damage(finding) && finding.file == path);
-    let damaged = log.segments().iter().filter(|segment| is_damaged(segment.path()));
-    let damaged: Vec<_> = damaged.map(|segment| segment.base_offset()).collect();
-    for misnamed in log.misnamed(&damaged)? {
-        let explained = log.segments().floor(misnamed.damaged).map(|segment| segment.path());
-        let explained = [explained, Some(misnamed.path.clone())];
-        let is_hidden = |finding: &Finding| {
-            let offsets = finding.start_offset.zip(finding.end_offset);
-            finding.rule == Rule::OffsetGap
-                && offsets
-                    .is_some_and(|(start, end)| misnamed.hidden.start <= start && end <= misnamed.hidden.end)
-        };
-        findings.retain(|finding| !is_hidden(finding));
-        findings.retain(|finding| !is_damage(finding) || !explained.contains(&Some(finding.file.clone())));
+    let damaged: HashSet<_> =
+        findings.iter().filter(|finding| is_damage(finding)).map(|finding| finding.file.clone()).collect();
+    let damaged: Vec<_> = log
+        .segments()
+        .iter()
+        .filter(|segment| damaged.contains(&segment.path()))
+        .map(|segment| segment.base_offset())
+        .collect();
+    let found = log.misnamed(&damaged)?;
+    let mut explained = HashSet::new();
+    for misnamed in &found {
+        explained.extend(log.segments().floor(misnamed.damaged).map(|segment| segment.path()));
+        explained.insert(misnamed.path.clone());
+    }
+    // also the gap up to the wrong name
+    let is_hidden = |finding: &Finding| {
+        let offsets = finding.start_offset.zip(finding.end_offset);
+        finding.rule == Rule::OffsetGap
+            && offsets.is_some_and(|(start, end)| {
+                found.iter().any(|misnamed| {
+                    misnamed.hidden.contains(&start) && end <= misnamed.hidden.end.max(misnamed.base_offset)
+                })
+            })
+    };
+    findings
+        .retain(|finding| !(is_hidden(finding) || is_damage(finding) && explained.contains(&finding.file)));
+    for misnamed in found {
         let finding =
             Finding::malformed(Rule::MisnamedSegment, log.path(), misnamed.path, misnamed.malformed);
         let remedy = Remedy::Manual(misnamed.advice.into());

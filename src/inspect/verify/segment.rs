@@ -309,7 +309,7 @@ impl<'a> SegmentCheck<'a> {
             true => Rule::ZerosAfterEnd,
             false if !cut.malformed.is_damage() => Rule::UnsupportedBatch,
             // its checksum is right
-            false if is_as_written => Rule::DamagedBatch,
+            false if is_as_written || self.segment.tail()?.is_intact => Rule::DamagedBatch,
             false => Rule::TornTail,
         };
         let malformed = if is_zero {
@@ -326,7 +326,7 @@ impl<'a> SegmentCheck<'a> {
         } else {
             finding
         };
-        let finding = if rule == Rule::DamagedBatch { finding.that_is_as_written() } else { finding };
+        let finding = if is_as_written { finding.that_is_as_written() } else { finding };
         self.summary.is_damaged_at_end |= !is_zero;
         self.push(finding);
         Ok(())

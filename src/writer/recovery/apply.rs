@@ -8,7 +8,7 @@ use super::torn_write::Cut;
 use super::{remove_newest_first, split};
 use crate::error::{Error, IoAction, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
-use crate::fs::{Directory, SegmentFile};
+use crate::fs::{Directory, PartitionLocks, SegmentFile};
 use crate::log::Replacement;
 use crate::log::live_segments::LiveSegments;
 use crate::record::BatchBuilder;
@@ -16,7 +16,7 @@ use crate::segment::SegmentAppender;
 use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
 use crate::state::clean_marker::CleanMarker;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
-use crate::state::truncation_count;
+use crate::state::{truncation_count, truncation_gaps};
 use crate::writer::ends::Ends;
 use crate::writer::partition::Partition;
 use crate::writer::poison::is_full;
@@ -67,6 +67,7 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
         producers,
         sessions: Sessions::default(),
         sealed: sealed.into_iter().collect(),
+        lock_inode: directory.identity_of(PartitionLocks::NAME)?.map(|lock| lock.inode),
         active,
         live,
         ends: Ends::recovered(log_start_offset, data_end, log_end_offset),
@@ -296,6 +297,7 @@ fn replace_index(directory: &Directory, name: &str, bytes: &[u8]) -> Result<()> 
 impl Partition {
     /// Makes the recovered log durable, and writes the files with its offsets and epochs.
     fn make_durable(&mut self, epochs_file: EpochsFile) -> Result<()> {
+        truncation_gaps::complete(&self.directory)?;
         truncation_count::complete(&self.directory)?;
         // this lowers it only if no acknowledged record was lost: `preconditions` checks that
         self.durable_offset_file.set(self.ends.data_end())?;

@@ -32,7 +32,7 @@ use super::plan::removed;
 use super::quarantine::segments_with_cuts;
 use super::recovery_plan::{FileChangeReason, RecoveryPlan};
 use crate::error::Result;
-use crate::fs::names::FileKind;
+use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, FileIdentity, SegmentFile};
 use crate::log::{LiveOffsets, Log, OffsetRun, Replacement};
 use crate::record::crc;
@@ -63,24 +63,48 @@ pub(super) fn find(
     Ok((names, copies.kept))
 }
 
-/// The whole `.log` files of a replacement that is not committed, if they have records that the log may not
-/// have, with their offsets. A part of one, as a crash leaves it, was written from segments that are there.
-pub(crate) fn uncommitted_only_copies(
-    log: &Log,
-    replacement: &Replacement,
-) -> Result<Vec<(SegmentFile, Range<i64>)>> {
+/// A `.log` of a replacement that is not committed, with records that the log may not have.
+pub(crate) struct UncommittedCopy {
+    pub(crate) file: SegmentFile,
+    pub(crate) offsets: Range<i64>,
+    /// What to do, for people.
+    pub(crate) advice: String,
+}
+
+/// The `.log` files of a replacement that is not committed, if valid batches of them have records that the
+/// log may not have. What a crash leaves of one was written from segments that are there.
+pub(crate) fn uncommitted_only_copies(log: &Log, replacement: &Replacement) -> Result<Vec<UncommittedCopy>> {
     if replacement.uncommitted.is_empty() {
         return Ok(Vec::new());
     }
-    let files = log.directory().segment_files()?.into_iter();
+    let directory = log.directory();
+    let files = directory.segment_files()?.into_iter();
     let files = files
         .filter(|file| file.parsed.kind == FileKind::Log && replacement.uncommitted.contains(&file.name));
     let needed = log.log_start_offset()..i64::MAX;
-    let (copies, _) = OnlyCopies::in_log(log)?.split(files.collect(), &needed)?;
+    let mut copies = OnlyCopies::in_log(log)?;
     let mut found = Vec::new();
-    for file in copies {
-        let offsets = log.offsets_of_file(&file, true)?.filter(|offsets| !offsets.is_empty());
-        found.extend(offsets.map(|offsets| (file, offsets)));
+    for file in files {
+        // it may have been removed in the meantime
+        let Some(identity) = directory.identity_of(&file.name)? else { continue };
+        let runs = log.valid_runs_of_file(&file)?;
+        if copies.has(&file, identity, &runs, &needed, true)? {
+            continue;
+        }
+        let (Some(first), Some(last)) = (runs.first(), runs.last()) else { continue };
+        let offsets = first.offsets.start..last.offsets.end;
+        let live = segment_file(file.parsed.base_offset, FileKind::Log);
+        let advice = if directory.identity_of(&live)?.is_none() {
+            "if it is a segment, remove the suffix from its name and from those of its indexes; otherwise, or to continue without its \
+             records, move it out of the partition"
+                .to_owned()
+        } else {
+            format!(
+                "{live} exists: move this file into a directory of its own, remove the suffix there, and copy the records that only it \
+                 has (cordwood cat)"
+            )
+        };
+        found.push(UncommittedCopy { file, offsets, advice });
     }
     Ok(found)
 }

@@ -208,8 +208,8 @@ impl Existing<'_> {
     fn ensure_replacement_is_valid(&self) -> Result<()> {
         for (base_offset, _) in &self.replacement.ranges {
             for segment in self.segments.iter().filter(|segment| segment.base_offset() == *base_offset) {
-                if let Some((damage, _)) = self.scan(segment, -1, None)?.cut {
-                    return Err(segment.corrupt(&damage));
+                if let Some(cut) = self.scan(segment, -1, None)?.cut {
+                    return Err(segment.corrupt(&cut.damage));
                 }
             }
         }

@@ -47,7 +47,7 @@ pub(crate) use deleted_files::{OnlyCopies, uncommitted_only_copies};
 #[cfg(feature = "inspect")]
 pub(crate) use existing_log::replaced;
 #[cfg(feature = "inspect")]
-pub(crate) use preconditions::{refuse_missing_start, refuse_remote_start};
+pub(crate) use preconditions::{refuse_missing_start, refuse_only_copies, refuse_remote_start};
 #[cfg(feature = "inspect")]
 pub(crate) use quarantine::{QUARANTINE, Quarantined};
 pub(super) use scan_segment::{closed_state, scan};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::deleted_files::uncommitted_only_copies;
+use super::deleted_files::{UncommittedCopy, uncommitted_only_copies};
 use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{CLUSTER_METADATA_DIRECTORY, SegmentFileName, Stage};
@@ -101,11 +101,12 @@ pub(crate) fn refuse_remote_start(
 
 /// Refuses a replacement that is not committed, and would be deleted, if it has records that no segment has:
 /// those that it was made from are missing.
-pub(super) fn refuse_only_copies(log: &Log, replacement: &Replacement) -> Result<()> {
+pub(crate) fn refuse_only_copies(log: &Log, replacement: &Replacement) -> Result<()> {
     let copies = uncommitted_only_copies(log, replacement)?;
-    let Some((file, offsets)) = copies.into_iter().next() else { return Ok(()) };
-    let expected = "its offsets in the segments, because a replacement that is not committed is deleted (if it is a segment, remove the suffix from \
-         its name and from those of its indexes; to continue without its records, move it out of the partition)";
+    let Some(UncommittedCopy { file, offsets, advice }) = copies.into_iter().next() else { return Ok(()) };
+    let expected = format!(
+        "its offsets in the segments, because a replacement that is not committed is deleted ({advice})"
+    );
     let found = offsets_in_words(offsets.start, Some(offsets.end));
     Err(Malformed::new(expected, found).at(log.directory().path_of(&file.name), 0, Some(offsets.start)))
 }

@@ -16,11 +16,14 @@ pub(crate) const QUARANTINE: &str = "quarantine";
 /// The number of bytes copied at a time, and held in memory.
 const CHUNK: u64 = 1 << 20;
 
+/// The largest number of zeros at the end of a copy. Kafka: `max.message.bytes`, by default.
+const MAX_ZEROS: u64 = (1 << 20) + 12;
+
 /// Bytes of a file, to be copied to `quarantine/<file>.<position>.<checksum>`. The name depends on the bytes,
 /// so that a recovery that is repeated after a crash finds the file written before.
 ///
-/// At the end of a file, trailing zeros are preallocated space and are not copied; the copy of a whole file
-/// has its full length.
+/// Zeros at the end of a file may be preallocated space, or the end of a batch: the copy has as many of them
+/// as a batch of Kafka's default size can have, as a hole. The copy of a whole file has its full length.
 #[derive(Debug)]
 pub(crate) struct Quarantined {
     /// The name of the file when it is copied.
@@ -81,7 +84,8 @@ impl Quarantined {
             at += buffer.len() as u64;
         }
         let is_tail = limit == source.size() && position > 0;
-        let size = if is_tail { end - position } else { limit - position.min(limit) };
+        let copied_to = if is_tail { limit.min(end.saturating_add(MAX_ZEROS)) } else { limit };
+        let size = copied_to.saturating_sub(position);
         let copy = format!("{live_name}.{position}.{checksum:08x}");
         Ok((end > position).then(|| Self { source: name.to_owned(), position, end, size, name: copy }))
     }

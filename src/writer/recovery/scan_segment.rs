@@ -4,8 +4,8 @@ use super::preconditions::refuse_missing_end;
 use crate::error::Result;
 use crate::index::due_entries::EntryRule;
 use crate::segment::{
-    Bounds, Damage, EpochsBefore, IndexBytes, Part, PartBuilder, SCAN_READ, Segment, SegmentState, Step,
-    Walk, is_relative,
+    Bounds, Damage, DamagedSpan, EpochsBefore, IndexBytes, Part, PartBuilder, SCAN_READ, Segment,
+    SegmentState, Step, Walk, is_relative,
 };
 use crate::types::{Interrupt, TimestampOffset};
 
@@ -22,9 +22,29 @@ pub(in crate::writer) struct Scanned {
     pub(super) epochs: Vec<(i32, i64)>,
     /// Whether a batch has a producer id.
     pub(super) has_producers: bool,
-    /// The damage at which the data ends, and whether no valid batch follows it; `None` if all bytes are
-    /// valid.
-    pub(in crate::writer) cut: Option<(Damage, bool)>,
+    /// The damage at which the data ends; `None` if all bytes are valid.
+    pub(in crate::writer) cut: Option<DataEnd>,
+}
+
+/// The damage at which the data of a segment ends.
+#[derive(Debug)]
+pub(in crate::writer) struct DataEnd {
+    pub(in crate::writer) damage: Damage,
+    /// Whether it may be a torn write by the bytes alone: no valid batch follows, or is there.
+    pub(super) is_end: bool,
+    /// Whether a batch of another place is there: not a torn write, whatever was synced.
+    pub(super) is_foreign: bool,
+}
+
+impl DataEnd {
+    /// `span`: what the walk skipped at the damage.
+    fn new(segment: &Segment, walk: &mut Walk, damage: &Damage, span: &DamagedSpan) -> Result<Self> {
+        Ok(Self {
+            damage: span.describe(damage),
+            is_end: span.end_offset.is_none() && span.is_searched && !span.is_intact,
+            is_foreign: segment.has_foreign_batch(walk, damage, span)?,
+        })
+    }
 }
 
 impl Scanned {
@@ -35,7 +55,7 @@ impl Scanned {
 
     /// Whether no valid batch is in the segment, nor after its damage.
     pub(super) fn has_no_batch(&self) -> bool {
-        self.size() == 0 && self.cut.as_ref().is_none_or(|(_, is_end)| *is_end)
+        self.size() == 0 && self.cut.as_ref().is_none_or(|cut| cut.is_end)
     }
 
     /// The indexes of the first part.
@@ -111,14 +131,13 @@ pub(in crate::writer) fn scan(
         if let Some(newer) = span.unsupported() {
             return Err(segment.corrupt(&newer));
         }
-        let is_end = span.end_offset.is_none() && span.is_searched && !span.is_intact;
-        break Some((span.describe(&damage), is_end));
+        break Some(DataEnd::new(segment, &mut walk, &damage, &span)?);
     };
     parts.push(part.finish()?);
     let before = cut.is_none().then_some(walk.before).flatten();
     Ok(Scanned {
         parts,
-        end_offset: cut.as_ref().map_or_else(|| walk.expected_offset(), |(damage, _)| damage.offset),
+        end_offset: cut.as_ref().map_or_else(|| walk.expected_offset(), |cut| cut.damage.offset),
         epochs_before_next: before.map_or(epochs_before, EpochsBefore::from),
         epochs,
         has_producers,

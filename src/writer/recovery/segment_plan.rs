@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::existing_log::Existing;
 use super::recovery_plan::RebuildReason;
-use super::scan_segment::{self, Scanned};
+use super::scan_segment::{self, DataEnd, Scanned};
 use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::segment::{Segment, is_relative};
@@ -94,7 +94,9 @@ impl Existing<'_> {
         let scanned = self.scan(segment, -1, None)?;
         match &scanned.cut {
             // a reader skips the damage, and a split must not lose the batches after it
-            Some((damage, _)) if scanned.is_overflowed(base_offset) => Err(segment.corrupt(damage)),
+            Some(DataEnd { damage, .. }) if scanned.is_overflowed(base_offset) => {
+                Err(segment.corrupt(damage))
+            }
             // only the transaction index knows of the markers that the damage destroyed
             Some(_) if has_valid_indexes => Ok(unchanged),
             None if is_suspect => self.plan_of_scanned(base_offset, Treatment::Suspect, scanned),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::quarantine::Quarantined;
 use super::recovery_plan::RecoveryCut;
-use super::scan_segment::Scanned;
+use super::scan_segment::{DataEnd, Scanned};
 use crate::error::Result;
 use crate::fs::Directory;
 use crate::fs::names::{FileKind, segment_file};
@@ -38,16 +38,24 @@ pub(super) fn find(
             refuse_damage(unclean, scanned, torn, durable)?;
             torn + 1
         }
-        None if begins_after_lost_end(unclean, scanned, durable) => scanned.len() - 1,
-        None => return Ok(None),
+        None => scanned.len(),
     };
+    let has_lost_end = begins_after_lost_end(
+        unclean.get(..kept).unwrap_or_default(),
+        scanned.get(..kept).unwrap_or_default(),
+        durable,
+    );
+    let kept = if has_lost_end { kept - 1 } else { kept };
+    if kept == scanned.len() && scanned.last().is_none_or(|last| last.cut.is_none()) {
+        return Ok(None);
+    }
     let removed = scanned.split_off(kept);
     let (remaining, cut_segments) = unclean.split_at_checked(kept).unwrap_or_default();
     let (Some(last), Some(state)) = (remaining.last(), scanned.last()) else { return Ok(None) };
     let (base_offset, size) = (last.base_offset(), state.size());
     let mut cut = Cut { base_offset, size, removed: Vec::new(), kept: Vec::new() };
     let mut report = Vec::new();
-    if let Some((damage, _)) = &state.cut {
+    if let Some(DataEnd { damage, .. }) = &state.cut {
         let reason = format!("expected {}, found {}", damage.malformed.expected, damage.malformed.found);
         let range = CutRange { position: size, start_offset: state.end_offset, end_offset: None, reason };
         report.push(range.of(directory, &name_of(last), base_offset, &mut cut.kept)?);
@@ -108,8 +116,8 @@ fn scanned_end(scanned: &[Scanned]) -> i64 {
     scanned.last().map_or(0, |scanned| scanned.end_offset)
 }
 
-/// Fails if the damage of a segment is not a torn write: the log was synced beyond it, or valid batches
-/// follow it.
+/// Fails if the damage of a segment is not a torn write: the log was synced beyond it, valid batches follow
+/// it, or it is a batch of another place, as in a file that was renamed.
 fn refuse_damage(
     unclean: &[Arc<Segment>],
     scanned: &[Scanned],
@@ -119,15 +127,15 @@ fn refuse_damage(
     let rest = scanned.get(torn + 1..).unwrap_or_default();
     // the first batch of a later segment may be damaged, too, and intact ones follow it
     let is_last = rest.iter().all(Scanned::has_no_batch);
-    let (Some(segment), Some(Scanned { cut: Some((damage, is_end)), .. })) =
-        (unclean.get(torn), scanned.get(torn))
-    else {
+    let (Some(segment), Some(Scanned { cut: Some(cut), .. })) = (unclean.get(torn), scanned.get(torn)) else {
         return Ok(());
     };
-    let is_torn = match durable {
-        Some(durable) => damage.offset >= durable,
-        None => *is_end && is_last,
-    };
+    let DataEnd { damage, is_end, is_foreign } = cut;
+    let is_torn = !is_foreign
+        && match durable {
+            Some(durable) => damage.offset >= durable,
+            None => *is_end && is_last,
+        };
     if is_torn { Ok(()) } else { Err(segment.corrupt(damage)) }
 }
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import corpus
 import pytest
+from commands import environment
 from scripts import Command
 
 import cordwood as cw
@@ -91,3 +94,21 @@ def test_a_report_of_times_in_microseconds_shows_times(tmp_path: Path) -> None:
         # the labels of the axis
         assert ">22:30</text>" in page
         assert "9999" not in page
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_tables_are_printed_where_the_encoding_lacks_a_character(tmp_path: Path, encoding: str) -> None:
+    path = Path(shutil.copytree(PLAIN, tmp_path / "zürich-0"))
+    for log in path.glob("*.index"):
+        log.unlink()
+    for arguments in (["ls", path], ["reindex", "--yes", path], ["verify", path]):
+        done = subprocess.run(
+            [sys.executable, "-m", "cordwood.cli", *arguments],
+            env=environment(PYTHONIOENCODING=encoding),
+            capture_output=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        shown = done.stdout.decode(encoding)
+        assert ("z\\xfcrich-0" if encoding == "ascii" else "zürich-0") in shown
+        assert arguments[0] == "verify" or "-----" in shown

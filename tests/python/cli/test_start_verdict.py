@@ -30,7 +30,7 @@ def test_without_the_metadata_of_the_cluster_all_partitions_are_stray(command: C
     assert (summary["starts"], summary["partitions"], summary["stray"], summary["whole"]) == (True, 5, 5, 0)
     code, shown, _ = command("verify", data, "--as-kafka", "-q")
     assert code == 1
-    assert "starts; 5 partitions: 0 with all records, 5 renamed to -stray" in shown
+    assert "starts; 5 partitions: 0 kept as they are, 5 renamed to -stray" in shown
     assert f"{data / 'cities-0'} is renamed to -stray: expected the metadata of the cluster" in shown
 
 
@@ -150,7 +150,7 @@ def test_a_partition_whose_directory_is_gone_becomes_an_empty_one(command: Comma
     (finding,) = cw.verify(data).findings
     assert (finding.severity, finding.code, finding.file) == ("error", "partition_missing", str(data / "cities-1"))
     code, shown, _ = command("verify", data, "--as-kafka", "-q")
-    assert "starts; 6 partitions: 5 with all records, 1 missing" in shown
+    assert "starts; 6 partitions: 5 kept as they are, 1 missing" in shown
     assert f"{data / 'cities-1'} is missing, and becomes an empty partition" in shown
     # nothing shows that it had records: a broker may not have created it yet
     for checkpoint in data.glob("*-checkpoint"):

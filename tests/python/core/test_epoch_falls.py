@@ -110,3 +110,37 @@ def test_the_file_that_a_broker_leaves_where_epochs_fall_is_no_error(tmp_path: P
     with cw.LogWriter(partition) as writer:
         writer.append(b"new")
     assert (partition / "leader-epoch-checkpoint").read_text() == "0\n1\n2 3\n"
+
+
+@pytest.mark.parametrize("segments", [[[0, 1, 2, 2, 1, 1]], [[0, 1], [2, 2], [1, 1]]])
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [(0, 0), (1, 1), (2, 2)],  # of a broker that recovered the log
+        [(0, 0), (1, 4)],  # of one that appended its batches
+    ],
+)
+def test_what_a_broker_keeps_of_epochs_that_fall_is_left(
+    tmp_path: Path, segments: list[list[int]], entries: list[tuple[int, int]]
+) -> None:
+    partition = tmp_path / "orders-0"
+    write(partition, segments)
+    cw.rebuild_indexes(partition, dry_run=False)
+    lines = "".join(f"{epoch} {start}\n" for epoch, start in entries)
+    (partition / "leader-epoch-checkpoint").write_text(f"0\n{len(entries)}\n{lines}")
+    assert not [finding for finding in cw.verify(partition).findings if finding.severity == "error"]
+    for policy in ("torn_tail", "salvage"):
+        assert "replace_leader_epochs" not in {action.kind for action in cw.repair(partition, policy=policy).actions}
+    with cw.LogWriter(partition):
+        pass
+    assert not [finding for finding in cw.verify(partition).findings if finding.severity == "error"]
+    assert cw.repair(partition).is_clean
+
+
+def test_a_repair_of_epochs_that_fall_is_complete(tmp_path: Path) -> None:
+    partition = tmp_path / "orders-0"
+    write(partition, [[0, 1], [2, 2], [1, 1]])
+    (partition / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n7 3\n")
+    cw.repair(partition, dry_run=False)
+    assert cw.repair(partition).is_clean
+    assert not [finding for finding in cw.verify(partition).findings if finding.severity == "error"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import random
+import struct
 import typing
+import zlib
 from pathlib import Path
 
 import batches
@@ -122,3 +125,31 @@ def test_follow_returns_the_records_before_damage_and_then_fails(tmp_path: Path)
     with pytest.raises(cw.CorruptLogError):
         found.extend(record.value for record in cw.Log(partition).follow(start_offset=0, timeout=0))
     assert found == [b"0", b"1", b"2", b"3", b"far"]
+
+
+def message(offset: int, value: bytes, attributes: int = 0) -> bytes:
+    body = struct.pack(">bbqii", 1, attributes, 1700000000000, -1, len(value)) + value
+    return struct.pack(">qiI", offset, 4 + len(body), zlib.crc32(body)) + body
+
+
+def test_the_largest_offset_in_a_wrapper_is_carved(tmp_path: Path) -> None:
+    wrapper = message(0, gzip.compress(message(2**63 - 1, b"a")), attributes=1)
+    image = tmp_path / "disk.img"
+    image.write_bytes(bytes(5000) + batches.batch(0, [Rec(b"0")]) + wrapper + batches.batch(7, [Rec(b"7")]))
+    report = cw.carve(image)
+    assert sum(run.records for run in report.runs) >= 2
+
+
+@pytest.mark.parametrize("policy", ["torn_tail", "kafka", "salvage"])
+@pytest.mark.parametrize("count", [3, 4])
+def test_a_batch_with_the_largest_offset_is_no_defect_of_a_repair(tmp_path: Path, policy: str, count: int) -> None:
+    path = tmp_path / "orders-0"
+    path.mkdir()
+    base = 2**63 - 4
+    raw = batches.batch(base, [Rec(b"%d" % number) for number in range(count)])
+    (path / f"{base:020}.log").write_bytes(raw)
+    try:
+        plan = cw.repair(path, policy=policy)
+    except cw.CorruptLogError:
+        return
+    assert plan.kept_batches + len(plan.lost_ranges) >= 1

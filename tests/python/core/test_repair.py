@@ -136,3 +136,24 @@ def test_a_checkpoint_that_no_writer_reads_is_an_error_with_what_to_do(tmp_path:
     assert (finding.code, finding.severity) == ("writer_file_unreadable", "error")
     assert finding.advice == "restore the file, or remove it"
     assert not opens(path)
+
+
+@pytest.mark.parametrize("case", ["01-plain", "17-v1-gzip"])
+@pytest.mark.parametrize("policy", ["kafka", "torn_tail"])
+def test_the_bytes_that_are_cut_off_are_kept_with_the_zeros_at_their_end(
+    tmp_path: Path, case: str, policy: str
+) -> None:
+    part = corpus.partition(case)
+    path = copied(part.path, tmp_path)
+    [*_, log] = sorted(path.glob("*.log"))
+    content = bytearray(log.read_bytes())
+    rows = cw.Log(path).batches().to_arrow().to_pylist()
+    batches = [row for row in rows if row["base_offset"] >= int(log.stem)]
+    at = batches[-3]["position"] if policy == "kafka" else batches[-1]["position"]
+    content[at + 30] ^= 1
+    log.write_bytes(content)
+    for index in path.glob(f"{log.stem}.*index"):
+        index.unlink()
+    cw.repair(path, policy=policy, dry_run=False)
+    [kept] = (path / "quarantine").glob(f"{log.name}.*")
+    assert kept.read_bytes() == content[at:]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import corpus
@@ -86,3 +87,92 @@ def test_a_lost_page_of_a_real_log_cuts_no_intact_batch(tmp_path: Path) -> None:
     with pytest.raises(cw.CorruptLogError), cw.LogWriter(path):
         pass
     assert [record.offset for record in cw.Log(path).records(on_damage="skip")] == offsets
+
+
+CONFIG = cw.LogConfig(segment_bytes=1000)
+
+
+def written(path: Path, count: int = 60, *, flush: str = "always") -> Path:
+    """A log of several segments, as a crash of its writer leaves it."""
+    with cw.LogWriter(path.with_name("live-0"), config=CONFIG, flush=flush) as writer:
+        for number in range(count):
+            writer.append(f"v{number}")
+        shutil.copytree(writer.path, path)
+    return path
+
+
+def bases(path: Path) -> list[int]:
+    return sorted(int(file.stem) for file in path.glob("*.log"))
+
+
+def without(path: Path, base_offset: int) -> None:
+    for file in path.glob(f"{base_offset:020}.*"):
+        file.unlink()
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+@pytest.mark.parametrize(("place", "distance"), [(-1, 1000), (-1, 1), (-2, 1000), (-2, 1)])
+@pytest.mark.parametrize("flush", ["always", "none"])
+def test_a_writer_cuts_no_intact_batch_because_of_a_name(
+    tmp_path: Path, is_closed: bool, place: int, distance: int, flush: str
+) -> None:
+    path = written(tmp_path / "orders-0", flush=flush)
+    if is_closed:
+        path = tmp_path / "live-0"
+    base = bases(path)[place]
+    (path / name(base)).rename(path / name(base + distance))
+    for file in path.glob(f"{base:020}.*"):
+        file.unlink()
+    before = {file.name: file.read_bytes() for file in path.glob("*.log")}
+    # below the recovery point, a writer may open the log and leave the segment as it is
+    with suppress(cw.CordwoodError), cw.LogWriter(path, config=CONFIG):
+        pass
+    assert {file.name: file.read_bytes() for file in path.glob("*.log")} == before
+    assert not (path / "quarantine").exists()
+
+
+def test_a_copy_under_a_high_name_does_not_raise_the_end(tmp_path: Path) -> None:
+    path = written(tmp_path / "orders-0")
+    shutil.copy(path / name(0), path / name(1000))
+    with pytest.raises(cw.CorruptLogError, match=name(1000)), cw.LogWriter(path, config=CONFIG):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("base_offset", "content"),
+    [
+        (1000, b"xyz" * 50),
+        (1000, b""),
+    ],
+)
+def test_the_name_of_an_empty_segment_does_not_hide_lost_records(
+    tmp_path: Path, base_offset: int, content: bytes
+) -> None:
+    path = written(tmp_path / "orders-0")
+    last = bases(path)[-1]
+    without(path, last)
+    (path / name(base_offset)).write_bytes(content)
+    with pytest.raises(cw.CorruptLogError, match="a log that ends at offset 60 or above"):
+        cw.LogWriter(path, config=CONFIG)
+
+
+def test_an_unsynced_segment_above_the_end_is_removed(tmp_path: Path) -> None:
+    path = written(tmp_path / "orders-0")
+    (path / name(1000)).write_bytes(b"xyz" * 50)
+    with cw.LogWriter(path, config=CONFIG) as writer:
+        assert writer.log_end_offset == 60
+    assert [file.read_bytes() for file in (path / "quarantine").iterdir()] == [b"xyz" * 50]
+
+
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_a_log_that_was_truncated_inside_a_batch_is_opened_after_a_roll(tmp_path: Path, is_clean: bool) -> None:
+    path = tmp_path / "orders-0"
+    with cw.LogWriter(path) as writer:
+        writer.append_many([b"a"] * 20)
+        writer.append_many([b"b"] * 20)
+        writer.truncate_to(30)
+        writer.roll()
+    if not is_clean:
+        (path / ".cordwood.clean").unlink()
+    with cw.LogWriter(path) as writer:
+        assert writer.log_end_offset == 30

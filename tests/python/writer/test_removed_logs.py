@@ -174,3 +174,19 @@ def test_the_writer_goes_on_after_truncations_retention_and_compaction(tmp_path:
         assert writer.append("b", key="b").durable
         writer.apply_retention("2999-01-01")
         assert writer.append("b", key="b").durable
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_no_append_without_its_lock_is_acknowledged(tmp_path: Path, is_replaced: bool) -> None:
+    path = tmp_path / "orders-0"
+    writer = cw.LogWriter(path)
+    writer.append("a")
+    (path / ".cordwood.lock").unlink()
+    if is_replaced:
+        with cw.LogWriter(path) as other:
+            assert other.append("b").first_offset == 1
+    with pytest.raises(cw.LogNotFoundError, match="the lock of the writer was removed"):
+        writer.append("c")
+    for call in (lambda: writer.append("d"), writer.close):
+        with pytest.raises(cw.PoisonedError):
+            call()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import corpus
 import pytest
-from batches import name
+from batches import Rec, batch, name
 
 import cordwood as cw
 
@@ -52,6 +52,52 @@ def test_a_segment_that_is_the_only_copy_is_not_deleted(path: Path, place: int) 
     assert cw.verify(path).is_intact
     with cw.LogWriter(path, config=CONFIG) as writer:
         assert writer.log_end_offset == 200
+
+
+def damaged(content: bytes, how: str) -> bytes:
+    if how == "flipped":
+        return content[:-3] + bytes([content[-3] ^ 1]) + content[-2:]
+    if how == "flipped in the middle":
+        middle = len(content) // 2
+        return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
+    return content[:-10] if how == "torn" else content + bytes(100)
+
+
+@pytest.mark.parametrize("how", ["flipped", "flipped in the middle", "torn", "before zeros"])
+def test_a_damaged_only_copy_is_not_deleted(path: Path, how: str) -> None:
+    base = bases(path)[1]
+    rename(path, base, ".cleaned")
+    log = path / f"{name(base)}.cleaned"
+    log.write_bytes(damaged(log.read_bytes(), how))
+    content = log.read_bytes()
+    with pytest.raises(cw.CorruptLogError, match="its offsets in the segments"), cw.LogWriter(path, config=CONFIG):
+        pass
+    assert log.read_bytes() == content
+
+
+@pytest.mark.parametrize("policy", ["torn_tail", "kafka", "salvage"])
+def test_no_repair_removes_an_only_copy(tmp_path: Path, policy: str) -> None:
+    part = corpus.partition("01-plain")
+    path = tmp_path / part.path.name
+    shutil.copytree(part.path, path)
+    rename(path, 400, ".cleaned")
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    with pytest.raises(cw.CorruptLogError, match="offsets 400 to 806"):
+        cw.repair(path, policy=policy, dry_run=False)
+    assert {file.name: file.read_bytes() for file in path.iterdir() if file.name != ".cordwood.lock"} == before
+    for finding in cw.verify(path).findings:
+        assert "cordwood repair" not in (finding.advice or ""), finding.code
+
+
+def test_the_advice_for_an_only_copy_overwrites_no_segment(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    path.mkdir()
+    records = [batch(offset, [Rec(b"%d" % offset)]) for offset in range(40)]
+    (path / name(0)).write_bytes(b"".join(records[:10]))
+    (path / name(30)).write_bytes(b"".join(records[30:]))
+    (path / f"{name(0)}.cleaned").write_bytes(b"".join(records[5:30]))
+    [finding] = [finding for finding in cw.verify(path).findings if finding.code == "replacement_uncommitted"]
+    assert f"{name(0)} exists: move this file into a directory of its own" in finding.advice
 
 
 def test_a_copy_of_a_broker_is_not_deleted(tmp_path: Path) -> None:
@@ -122,7 +168,8 @@ def test_a_plan_says_that_a_marker_may_be_lost(tmp_path: Path) -> None:
             transaction.append("good")
     [marker, _] = [row for row in cw.Log(path).batches().to_arrow().to_pylist() if row["is_control"]]
     content = bytearray((path / name(0)).read_bytes())
-    content[marker["position"] + 70] ^= 0x40
+    # one bit would be corrected
+    content[marker["position"] + 70] ^= 0x41
     (path / name(0)).write_bytes(content)
     [lost] = cw.repair(path, policy="salvage").lost_ranges
     assert "the marker of a transaction may have been there" in lost.reason

@@ -149,7 +149,9 @@ fn assert_conserved(before: &Files, after: &Files, plan: &RepairPlan) {
                 assert!(taken.iter().all(|byte| *byte == 0), "{name}: {action}: bytes are gone");
             }
             match action.kind {
-                RepairActionKind::CorrectHeader => rest.extend(vec![0; end - start]),
+                RepairActionKind::CorrectHeader | RepairActionKind::CorrectMarker => {
+                    rest.extend(vec![0; end - start])
+                }
                 RepairActionKind::RemoveFile
                 | RepairActionKind::Rebuild
                 | RepairActionKind::RemoveSegment

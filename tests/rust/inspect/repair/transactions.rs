@@ -11,6 +11,7 @@ use crate::support::batches::{BatchV2, Rec};
 use crate::support::golden::{self, Partition};
 use crate::support::naive::{self, Batch, Control};
 use crate::support::partition::{Indexing, PartitionBuilder};
+use crate::support::step;
 
 const CASES: [&str; 3] = ["10-idempotent", "11-transactions", "14-killed-transactions"];
 
@@ -54,10 +55,10 @@ fn log_name(batch: &Batch) -> String {
     format!("{:020}.log", batch.segment)
 }
 
-/// Changes a byte of the last record: the checksum does not match.
-fn flip(files: &mut Files, batch: &Batch) {
+/// Changes all bits of a byte of the last record: the checksum does not match, and no marker is corrected.
+fn damage(files: &mut Files, batch: &Batch) {
     let end = (batch.position + batch.size) as usize;
-    files.get_mut(&log_name(batch)).unwrap()[end - 2] ^= 1 << 3;
+    files.get_mut(&log_name(batch)).unwrap()[end - 2] ^= 0xff;
 }
 
 fn number(name: &str) -> i64 {
@@ -117,7 +118,7 @@ fn producer_files_of_a_repaired_log_are_those_of_its_remaining_batches() {
             for policy in [RepairPolicy::Salvage, RepairPolicy::Kafka] {
                 let place = format!("{name}, {role:?} at offset {}, {}", batch.base_offset, policy.code());
                 let mut files = intact.clone();
-                flip(&mut files, &batch);
+                damage(&mut files, &batch);
                 let folder = reading::folder();
                 let dir = reading::write(folder.path(), &partition.name, &files);
                 let plan = repaired(&dir, &options(policy, interval(partition.manifest))).unwrap();
@@ -137,6 +138,58 @@ fn producer_files_of_a_repaired_log_are_those_of_its_remaining_batches() {
     }
 }
 
+#[test]
+fn one_wrong_bit_of_a_marker_is_corrected_and_its_transaction_keeps_its_outcome() {
+    let partition = case("11-transactions");
+    let intact = reading::files(&partition.dir);
+    let markers = samples(&naive::read(&partition.dir).unwrap());
+    let is_marker = |role: &Role| matches!(role, Role::AbortMarker | Role::CommitMarker);
+    let mut corrected = 0;
+    for (role, batch) in markers.iter().filter(|(role, _)| is_marker(role)) {
+        // from the checksum on
+        for bit in (17 * 8..batch.size as usize * 8).step_by(step(11)) {
+            let place = format!("{role:?} at offset {}, bit {bit}", batch.base_offset);
+            let mut files = intact.clone();
+            let name = log_name(batch);
+            files.get_mut(&name).unwrap()[batch.position as usize + bit / 8] ^= 0x80 >> (bit % 8);
+            let folder = reading::folder();
+            let dir = reading::write(folder.path(), &partition.name, &files);
+            let plan = repaired(&dir, &options(RepairPolicy::Salvage, 1024)).unwrap();
+            assert_eq!(plan.lost_ranges, [], "{place}");
+            assert_eq!(plan.actions[0].kind, RepairActionKind::CorrectMarker, "{place}");
+            assert_eq!(reading::files(&dir)[&name], intact[&name], "{place}");
+            assert_follows(&dir, &intact, batch.base_offset, &place);
+            corrected += 1;
+        }
+    }
+    assert!(corrected >= 6 * 488 / 11, "{corrected} markers");
+}
+
+#[test]
+fn two_wrong_bits_of_a_marker_are_not_corrected() {
+    let partition = case("11-transactions");
+    let intact = reading::files(&partition.dir);
+    for (role, batch) in samples(&naive::read(&partition.dir).unwrap()) {
+        if !matches!(role, Role::AbortMarker | Role::CommitMarker) {
+            continue;
+        }
+        let mut files = intact.clone();
+        let start = batch.position as usize;
+        for (at, bit) in [(25, 1), (70, 4)] {
+            files.get_mut(&log_name(&batch)).unwrap()[start + at] ^= 1 << bit;
+        }
+        let folder = reading::folder();
+        let dir = reading::write(folder.path(), &partition.name, &files);
+        let plan = repaired(&dir, &options(RepairPolicy::Salvage, 1024)).unwrap();
+        assert_eq!(plan.lost_ranges[0].start_offset, batch.base_offset);
+        assert!(
+            plan.lost_ranges[0].reason.contains("marker of a transaction"),
+            "{}",
+            plan.lost_ranges[0].reason
+        );
+    }
+}
+
 /// Batches of three segments are damaged: one of an aborted transaction, an ABORT marker and a COMMIT marker.
 fn with_three_damaged_batches() -> (Files, Files) {
     let partition = case("11-transactions");
@@ -145,7 +198,7 @@ fn with_three_damaged_batches() -> (Files, Files) {
     let all = roles(&naive::read(&partition.dir).unwrap());
     for (role, segment) in [(Role::Aborted, 12), (Role::AbortMarker, 389), (Role::CommitMarker, 751)] {
         let batch = all.iter().find(|(found, batch)| (*found, batch.segment) == (role, segment)).unwrap();
-        flip(&mut files, &batch.1);
+        damage(&mut files, &batch.1);
     }
     (intact, files)
 }
