@@ -89,9 +89,9 @@ class LogWriter:
 
         All checks of an opening are made: locks of other writers and of a broker, damage. Only the permission to write
         is not needed. No lock is taken: another process may take one before the log is opened. Pass the *config* and
-        the *max_batch_bytes* of the `LogWriter`: the settings decide the entries of an index. After a crash, if *config*
-        or the topic states another `index.interval.bytes` than the indexes of the segments that recovery reads were
-        written with, these are rebuilt; `LogWriter` says which it is if neither states it.
+        the *max_batch_bytes* of the `LogWriter`: the settings decide the entries of an index. If, after a crash,
+        *config* or the topic states another `index.interval.bytes` than the indexes of the segments that recovery reads
+        were written with, these are rebuilt; `LogWriter` says which it is if neither states it.
 
         *Cost*: reads what an opening reads. *Errors*: as for an opening, and `LogNotFoundError` if the directory does
         not exist.

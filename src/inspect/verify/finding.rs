@@ -220,9 +220,8 @@ pub(super) fn agree_on_remedies(findings: &mut [Finding]) {
     let has = |remedy| findings.iter().any(|finding| finding.remedy == remedy);
     let breaks = |is_one: &dyn Fn(Rule) -> bool| findings.iter().any(|finding| is_one(finding.rule));
     let is_damaged = has(Remedy::Salvage);
-    let is_torn = findings
-        .iter()
-        .any(|finding| finding.rule == Rule::TornTail && finding.severity == Severity::Error);
+    let is_torn =
+        findings.iter().any(|finding| finding.rule == Rule::TornTail && finding.severity == Severity::Error);
     // records are missing that a writer or a broker had synced: what is left of a batch is no torn write
     let is_short = breaks(&|rule| {
         matches!(rule, Rule::LostEnd | Rule::LostStart | Rule::NotAsClosed | Rule::RecoveryPointBeyondEnd)
