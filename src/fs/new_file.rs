@@ -11,9 +11,12 @@ use rustix::io::Errno;
 /// Creates a file, which must not exist.
 pub(super) fn create(folder: BorrowedFd<'_>, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
     let parent = rustix::fs::fstat(folder)?;
-    let mode = Mode::from_raw_mode(parent.st_mode & 0o644);
+    // its user reads and writes it also in a directory that cannot be listed
+    let mode = Mode::from_raw_mode(0o600 | parent.st_mode & 0o044);
     let created = rustix::fs::openat(folder, name, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
-    give_owner(created.as_fd(), parent.st_uid, parent.st_gid)?;
+    if !give_owner(created.as_fd(), parent.st_uid, parent.st_gid)? {
+        rustix::fs::fchmod(created.as_fd(), mode & !Mode::RWXG)?;
+    }
     Ok(created)
 }
 
@@ -44,28 +47,31 @@ impl FileAccess {
 
     /// Gives it to a new file.
     pub(super) fn give_to(self, file: BorrowedFd<'_>) -> io::Result<()> {
-        if rustix::fs::fstat(file)?.st_mode & 0o777 != self.mode {
-            rustix::fs::fchmod(file, Mode::from_raw_mode(self.mode))?;
+        // the owner first: its permissions are not for another group
+        let has_group = give_owner(file, self.owner, self.group)?;
+        let mode = if has_group { self.mode } else { self.mode & !0o070 };
+        if rustix::fs::fstat(file)?.st_mode & 0o777 != mode {
+            rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
         }
-        Ok(give_owner(file, self.owner, self.group)?)
+        Ok(())
     }
 }
 
 /// Gives a new file or directory another owner and group, or else the group. Only root can give it to another
-/// user: for others its owner does not change, and `verify` reports it.
-fn give_owner(new: BorrowedFd<'_>, owner: u32, group: u32) -> Result<(), Errno> {
+/// user: for others its owner does not change, and `verify` reports it. Returns whether it has the group.
+fn give_owner(new: BorrowedFd<'_>, owner: u32, group: u32) -> Result<bool, Errno> {
     let now = rustix::fs::fstat(new)?;
     let (owner, group) = (Uid::from_raw(owner), Gid::from_raw(group));
     if (Uid::from_raw(now.st_uid), Gid::from_raw(now.st_gid)) != (owner, group)
         && rustix::fs::fchown(new, Some(owner), Some(group)).is_err()
     {
-        let _ = rustix::fs::fchown(new, None, Some(group));
+        return Ok(rustix::fs::fchown(new, None, Some(group)).is_ok());
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Gives a new directory the owner and group of the one in which it is.
 pub(super) fn give_owner_of(new: BorrowedFd<'_>, folder: BorrowedFd<'_>) -> Result<(), Errno> {
     let parent = rustix::fs::fstat(folder)?;
-    give_owner(new, parent.st_uid, parent.st_gid)
+    give_owner(new, parent.st_uid, parent.st_gid).map(drop)
 }

@@ -156,6 +156,9 @@ fn advice(error: &Error) -> Option<&'static str> {
         Error::RecordTooLarge { limit: SizeLimit::SegmentBytes, .. } => {
             Some("raise segment_bytes of the LogConfig, or append less in one call")
         }
+        Error::RecordTooLarge { limit: SizeLimit::Readable, .. } => {
+            Some("divide it: no setting raises this limit of a batch, also of a compressed one")
+        }
         _ => None,
     }
 }

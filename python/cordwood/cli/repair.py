@@ -123,11 +123,7 @@ def _say(plan: RepairPlan, max_batch_bytes: int) -> None:
         print_text(f"{file}: not a file of the log; a broker does not load the partition before you move it away")
     if plan.is_clean:
         print_text(f"{plan.path}: nothing to repair; the log ends at offset {plan.log_end_offset}")
-        with silent_log():
-            gaps = missing_segments(Log(plan.path, max_batch_bytes=max_batch_bytes))
-        for gap in gaps:
-            text = missing_in_words(gap.start_offset, gap.end_offset)
-            print_text(f"warning: {text}, which a repair cannot restore", style="yellow")
+        _say_missing(plan, max_batch_bytes)
         return
     words = "the repair changed these files" if plan.is_applied else "a repair would change these files"
     actions = [[Path(action.file).name, str(action).removeprefix(f"{action.file}: ")] for action in plan.actions]
@@ -135,6 +131,9 @@ def _say(plan: RepairPlan, max_batch_bytes: int) -> None:
     if plan.lost_ranges:
         lost = [[Path(lost.file).name, str(lost).removeprefix(f"{lost.file}: ")] for lost in plan.lost_ranges]
         print_table(f"lost: {plan.lost_bytes} bytes", _LOST, lost)
+        for folder in {str(Path(range_.quarantine).parent) for range_ in plan.lost_ranges if range_.quarantine}:
+            when = "" if plan.is_applied else " after the repair"
+            print_text(f"cordwood carve {folder} finds whole batches in these bytes{when}, if there are any")
     kept = (
         f"{plan.kept_batches} batches are kept ({plan.kept_bytes} bytes); the log ends at offset {plan.log_end_offset}"
     )
@@ -145,5 +144,16 @@ def _say(plan: RepairPlan, max_batch_bytes: int) -> None:
             f"{Path(plan.path).parent / '.kafka_cleanshutdown'} {removed}: at its next start the broker recovers all "
             "partitions of the data directory"
         )
-    if not plan.is_applied:
+    if plan.is_applied:
+        _say_missing(plan, max_batch_bytes)
+    else:
         print_text("nothing was written; add --apply to repair the partition", style="dim")
+
+
+def _say_missing(plan: RepairPlan, max_batch_bytes: int) -> None:
+    """Warn of offsets that no segment has."""
+    with silent_log():
+        gaps = missing_segments(Log(plan.path, max_batch_bytes=max_batch_bytes))
+    for gap in gaps:
+        text = missing_in_words(gap.start_offset, gap.end_offset)
+        print_text(f"warning: {text}, which a repair cannot restore", style="yellow")

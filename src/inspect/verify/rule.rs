@@ -115,7 +115,8 @@ rules! {
     MisnamedSegment = "misnamed_segment", Error,
         Remedy::manual("rename the .log to the offset of its first batch, or move it out of the partition"),
         "a name above the first batch: after a crash, or without its indexes, usually does not start, because no index entry can have such \
-         an offset. A name inside the offsets of the segment before: loads both; consumers read the records of both in order";
+         an offset. A name inside the offsets of the segment before: loads both; a consumer that comes from before reads the records of both \
+         in order, and one that begins at an offset of both reads those of the second file";
     /// Bytes after the last whole batch of the log.
     TornTail = "torn_tail", Error, Remedy::Repair,
         "after a clean stop: the log end offset may fall to the base offset of the segment. After a crash: cuts these bytes off";

@@ -101,3 +101,18 @@ def test_the_policies_are_written_as_in_python() -> None:
     code, _, error = outputs("repair", DAMAGED, "--policy", "torn-tail")
     assert code == 2
     assert all(f"'{policy}'" in error for policy in ("torn_tail", "kafka", "salvage"))
+
+
+def test_a_repair_names_what_it_cannot_restore_and_where_whole_batches_may_be(tmp_path: Path) -> None:
+    path = Path(shutil.copytree(corpus.partition("01-plain").path, tmp_path / "orders-0"))
+    (path / f"{400:020}.log").write_bytes(b"")
+    code, shown, _ = outputs("repair", path, "--policy", "salvage", "--apply")
+    assert code == 0
+    assert "no segment contains offsets 400 to 806" in shown
+    damaged = path / f"{807:020}.log"
+    content = bytearray(damaged.read_bytes())
+    content[20_000] ^= 1
+    damaged.write_bytes(content)
+    hint = f"cordwood carve {path / 'quarantine'} finds whole batches in these bytes"
+    assert f"{hint} after the repair" in outputs("repair", path, "--policy", "salvage")[1]
+    assert f"{hint}, if there are any" in outputs("repair", path, "--policy", "salvage", "--apply")[1]

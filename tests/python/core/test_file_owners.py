@@ -148,3 +148,11 @@ def test_a_member_of_the_group_leaves_the_files_to_the_group(torn: Path, tmp_pat
         scripts.run(scripts.write_script(tmp_path, script), env=dict(os.environ))
         assert {file.stat().st_gid for file in path.iterdir()} == {GROUP}
         assert (path / name(0)).stat().st_mode & 0o777 == 0o660
+
+
+def test_a_new_file_in_a_directory_that_cannot_be_listed_is_readable_by_its_user(torn: Path) -> None:
+    torn.chmod(0o311)
+    with cw.LogWriter(torn) as writer:
+        writer.append("value")
+    torn.chmod(0o700)
+    assert (torn / ".cordwood.durable").stat().st_mode & 0o777 == 0o600

@@ -150,7 +150,7 @@ fn assert_conserved(before: &Files, after: &Files, plan: &RepairPlan) {
             }
             match action.kind {
                 RepairActionKind::CorrectHeader | RepairActionKind::CorrectMarker => {
-                    rest.extend(vec![0; end - start])
+                    rest.extend(vec![0; end - start]);
                 }
                 RepairActionKind::RemoveFile
                 | RepairActionKind::Rebuild
