@@ -56,19 +56,8 @@ impl Log {
     /// [`Error::Interrupted`].
     pub(crate) fn valid_runs_of_file(&self, file: &SegmentFile) -> Result<Vec<OffsetRun>> {
         let segment = loader::segment_of_file(&self.inner.open_files, file, &self.inner.lookups);
-        let found = segment.and_then(|segment| {
-            let mut found = LiveOffsets::default();
-            let mut walk = segment.walk(-1, SCAN_READ)?;
-            loop {
-                segment.open_files().interrupt.check()?;
-                match walk.step_through()? {
-                    Step::Batch(batch) => found.add(batch.header.into()),
-                    Step::End => return Ok(found.runs),
-                    Step::Damage(damage) => drop(segment.resume(&mut walk, &damage)?),
-                }
-            }
-        });
-        Ok(unless_interrupted(found)?.unwrap_or_default())
+        let found = segment.and_then(|segment| LiveOffsets::read_all(&segment));
+        Ok(unless_interrupted(found)?.unwrap_or_default().runs)
     }
 }
 
@@ -89,7 +78,7 @@ impl From<BatchHeader> for OffsetRun {
 /// The offsets that the batches of a segment have.
 #[derive(Debug, Default)]
 pub(crate) struct LiveOffsets {
-    /// In ascending order, up to the first damage.
+    /// In ascending order, up to the first damage, or of all valid batches.
     pub(crate) runs: Vec<OffsetRun>,
     /// Whether nothing of the segment is damaged, or was taken out of it.
     pub(crate) is_whole: bool,
@@ -102,6 +91,30 @@ impl LiveOffsets {
     /// [`Error::Interrupted`].
     pub(crate) fn of(segment: &Segment, is_verified: bool) -> Result<Self> {
         Ok(unless_interrupted(Self::read(segment, is_verified))?.unwrap_or_default())
+    }
+
+    /// Those of all valid batches of a live segment, also of those after damage.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub(crate) fn of_all(segment: &Segment) -> Result<Self> {
+        Ok(unless_interrupted(Self::read_all(segment))?.unwrap_or_default())
+    }
+
+    fn read_all(segment: &Segment) -> Result<Self> {
+        let mut found = Self { is_whole: true, ..Self::default() };
+        let mut walk = segment.walk(-1, SCAN_READ)?;
+        loop {
+            segment.open_files().interrupt.check()?;
+            match walk.step_through()? {
+                Step::Batch(batch) => found.add(batch.header.into()),
+                Step::End => return Ok(found),
+                Step::Damage(damage) => {
+                    found.is_whole = false;
+                    segment.resume(&mut walk, &damage)?;
+                }
+            }
+        }
     }
 
     /// Adds the offsets of the next batch.

@@ -107,7 +107,7 @@ impl Names<'_> {
         Ok(Some(misnamed.hiding(offsets)))
     }
 
-    /// The segment after one whose batches, all of them valid, reach beyond its name up to `end`.
+    /// The segment after one whose valid batches reach beyond its name up to `end`.
     fn after(&mut self, segment: &Segment, end: i64, next: &Segment) -> Result<Option<Misnamed>> {
         let name = segment_file(segment.base_offset(), FileKind::Log);
         let expected = format!("a segment from offset {end} on, where {name} ends");

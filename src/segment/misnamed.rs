@@ -49,10 +49,10 @@ impl Segment {
             return Ok(true);
         }
         let start = walk.log.read(damage.position, V2_HEADER)?;
-        let stored = start.first_chunk().map(|stored| i64::from_be_bytes(*stored));
-        let is_rest =
-            |bytes: u32| stored == Some(damage.offset & i64::MAX.checked_shr(8 * bytes - 1).unwrap_or(0));
-        let has_lost_bytes = stored != Some(damage.offset) && (1..=8).any(is_rest);
+        let stored = start.first_chunk().map_or(0, |stored| i64::from_be_bytes(*stored));
+        // after a truncation inside a batch, the offset is above the one that is expected
+        let has_lost_bytes =
+            stored == 0 || stored > 0 && stored.leading_zeros() / 8 > damage.offset.leading_zeros() / 8;
         Ok(!has_lost_bytes && walk.is_intact_at(damage)?)
     }
 
@@ -149,8 +149,8 @@ impl Segment {
         Ok(offsets.map(|offsets| BelowBase { offsets, flip: Flip::None, has_others: false }))
     }
 
-    /// The end offset of the batches if all of them are valid and some are beyond the name of the next
-    /// segment, which one flipped bit of a base offset does not explain.
+    /// The end offset of the batches up to the first damage, if some are beyond the name of the next segment,
+    /// which one flipped bit of a base offset does not explain.
     ///
     /// # Errors
     /// Those of reading the `.log`.
@@ -172,8 +172,7 @@ impl Segment {
                     beyond += 1;
                 }
                 Step::Batch(_) => {}
-                Step::Damage(_) => return Ok(None),
-                Step::End => break,
+                Step::Damage(_) | Step::End => break,
             }
         }
         let is_right = beyond > 1 || beyond == 1 && flip == Flip::None;

@@ -37,6 +37,8 @@ use crate::fs::{Directory, FileIdentity, SegmentFile};
 use crate::log::{LiveOffsets, Log, OffsetRun, Replacement};
 use crate::record::crc;
 use crate::segment::Segment;
+use crate::state::checkpoint::Checkpoint;
+use crate::state::data_directory::DataDirectory;
 use crate::state::kept_files::{KeptFile, KeptFiles};
 use crate::state::leader_epochs::LeaderEpochs;
 
@@ -81,8 +83,12 @@ pub(crate) fn uncommitted_only_copies(log: &Log, replacement: &Replacement) -> R
     let files = directory.segment_files()?.into_iter();
     let files = files
         .filter(|file| file.parsed.kind == FileKind::Log && replacement.uncommitted.contains(&file.name));
-    let needed = log.log_start_offset()..i64::MAX;
-    let mut copies = OnlyCopies::in_log(log)?;
+    // the first segments may be those that are missing, so that their names do not tell where the log starts
+    let own = Checkpoint::read(directory)?.map(|checkpoint| checkpoint.log_start_offset);
+    let lines = DataDirectory::with_lines_of(directory)?;
+    let of_broker = lines.map_or(Ok(None), |lines| lines.log_start_offset())?;
+    let needed = own.max(of_broker).unwrap_or(0).min(log.log_start_offset())..i64::MAX;
+    let mut copies = OnlyCopies { is_after_damage: true, ..OnlyCopies::in_log(log)? };
     let mut found = Vec::new();
     for file in files {
         // it may have been removed in the meantime
@@ -116,6 +122,8 @@ pub(crate) struct OnlyCopies<'a> {
     known: BTreeMap<(i64, bool), LiveOffsets>,
     /// Whether `known` has what a repair leaves of each segment. Other segments are removed.
     is_repaired: bool,
+    /// Whether `known` has batches after damage, too.
+    is_after_damage: bool,
     /// The base offsets of segments of which bytes are in `quarantine/`.
     with_cuts: BTreeSet<i64>,
     epochs: LeaderEpochs,
@@ -136,6 +144,7 @@ impl<'a> OnlyCopies<'a> {
             log,
             known: BTreeMap::new(),
             is_repaired: false,
+            is_after_damage: false,
             with_cuts: segments_with_cuts(directory)?,
             // without the file, nothing counts as truncated
             epochs: LeaderEpochs::parse(&text).unwrap_or_default(),
@@ -351,6 +360,9 @@ impl<'a> OnlyCopies<'a> {
         match self.known.entry((segment.base_offset(), is_verified || self.is_repaired)) {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(unknown) if self.is_repaired => Ok(unknown.insert(LiveOffsets::default())),
+            Entry::Vacant(unknown) if self.is_after_damage => {
+                Ok(unknown.insert(LiveOffsets::of_all(segment)?))
+            }
             Entry::Vacant(unknown) => Ok(unknown.insert(LiveOffsets::of(segment, is_verified)?)),
         }
     }

@@ -130,12 +130,18 @@ fn refuse_damage(
     let (Some(segment), Some(Scanned { cut: Some(cut), .. })) = (unclean.get(torn), scanned.get(torn)) else {
         return Ok(());
     };
-    let DataEnd { damage, is_end, is_foreign } = cut;
-    let is_torn = !is_foreign
-        && match durable {
-            Some(durable) => damage.offset >= durable,
-            None => *is_end && is_last,
-        };
+    let foreign = unclean.iter().zip(scanned).skip(torn).find_map(|(segment, scanned)| {
+        let cut = scanned.cut.as_ref().filter(|cut| cut.is_foreign)?;
+        Some(segment.corrupt(&cut.damage))
+    });
+    if let Some(error) = foreign {
+        return Err(error);
+    }
+    let DataEnd { damage, is_end, .. } = cut;
+    let is_torn = match durable {
+        Some(durable) => damage.offset >= durable,
+        None => *is_end && is_last,
+    };
     if is_torn { Ok(()) } else { Err(segment.corrupt(damage)) }
 }
 

@@ -247,11 +247,15 @@ def test_the_advice_for_exchanged_names_overwrites_nothing(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("content", [bytes(1000), b"garbage" * 30])
+@pytest.mark.parametrize("is_torn", [False, True])
 @pytest.mark.parametrize("policy", ["torn_tail", "kafka", "salvage"])
 def test_a_file_without_a_batch_inside_the_offsets_of_another_cuts_nothing(
-    tmp_path: Path, content: bytes, policy: str
+    tmp_path: Path, content: bytes, policy: str, is_torn: bool
 ) -> None:
     path = write(tmp_path / "orders-0", {0: range(10)})
+    if is_torn:
+        with (path / name(0)).open("ab") as log:
+            log.write(RECORDS[0][:-5])
     (path / name(7)).write_bytes(content)
     [finding] = [found for found in cw.verify(path).findings if found.severity == "error"]
     assert (finding.code, finding.file) == ("misnamed_segment", str(path / name(7)))

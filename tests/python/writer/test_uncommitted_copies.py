@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import corpus
@@ -43,9 +44,8 @@ def test_a_segment_that_is_the_only_copy_is_not_deleted(path: Path, place: int) 
     assert (path / f"{name(base)}.cleaned").read_bytes() == content
     found = [finding for finding in cw.verify(path).findings if finding.code == "replacement_uncommitted"]
     [log] = [finding for finding in found if finding.file.endswith(".log.cleaned")]
-    if place:  # the log start offset is not in the directory's first segment any more
-        assert log.severity == "error"
-        assert "remove the suffix" in log.advice
+    assert log.severity == "error"
+    assert "remove the suffix" in log.advice
     assert not cw.verify(path).is_intact
     for file in path.glob("*.cleaned"):
         file.rename(file.with_suffix(""))
@@ -87,6 +87,32 @@ def test_no_repair_removes_an_only_copy(tmp_path: Path, policy: str) -> None:
     assert {file.name: file.read_bytes() for file in path.iterdir() if file.name != ".cordwood.lock"} == before
     for finding in cw.verify(path).findings:
         assert "cordwood repair" not in (finding.advice or ""), finding.code
+
+
+@pytest.mark.parametrize("policy", [None, "torn_tail", "kafka", "salvage"])
+def test_an_only_copy_of_the_first_segment_is_not_removed(tmp_path: Path, policy: str | None) -> None:
+    path = tmp_path / "orders-0"
+    path.mkdir()
+    records = [batch(offset, [Rec(b"%d" % offset)]) for offset in range(20)]
+    (path / f"{name(0)}.cleaned").write_bytes(b"".join(records[:10]))
+    (path / name(10)).write_bytes(b"".join(records[10:]))
+    change = partial(cw.LogWriter, path) if policy is None else partial(cw.repair, path, policy=policy, dry_run=False)
+    with pytest.raises(cw.CorruptLogError, match="offsets 0 to 9"):
+        change()
+    assert (path / f"{name(0)}.cleaned").exists()
+
+
+def test_a_copy_of_a_damaged_segment_is_no_only_copy(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    path.mkdir()
+    content = bytearray(b"".join(batch(offset, [Rec(b"%d" % offset)]) for offset in range(10)))
+    content[200] ^= 1
+    for suffix in ("", ".cleaned"):
+        (path / f"{name(0)}{suffix}").write_bytes(content)
+    (path / name(10)).write_bytes(batch(10, [Rec(b"10")]))
+    plan = cw.repair(path, policy="salvage", dry_run=False)
+    assert len(plan.lost_ranges) == 1
+    assert not (path / f"{name(0)}.cleaned").exists()
 
 
 def test_the_advice_for_an_only_copy_overwrites_no_segment(tmp_path: Path) -> None:
