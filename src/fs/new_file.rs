@@ -1,6 +1,6 @@
 //! The owner and the permissions of what is created: those of the directory, so that a broker with a user of
-//! its own can write to what root has made, and nobody reads a new file who cannot read the directory. What
-//! replaces a file gets its owner and permissions at once after the creation.
+//! its own can write to what root has made, and no other user reads a new file who cannot read the directory.
+//! What replaces a file gets its owner and permissions at once after the creation.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

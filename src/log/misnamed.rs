@@ -123,7 +123,7 @@ impl Names<'_> {
                 return Ok(None);
             }
             Some(_) => overlaps(&name),
-            None => "move the file out of the partition: it has no valid batch".to_owned(),
+            None => "move the file out of the partition: no valid batch was found in it".to_owned(),
         };
         let misnamed = Misnamed::new(next, segment.base_offset(), expected, first, advice)?;
         Ok(Some(misnamed.hiding(hidden)))
@@ -131,18 +131,12 @@ impl Names<'_> {
 
     /// What to do with a segment that has these offsets.
     fn advice(&mut self, misnamed: &Segment, offsets: &Range<i64>) -> Result<String> {
-        let others =
-            || self.log.segments().iter().filter(|other| other.base_offset() != misnamed.base_offset());
         let name = segment_file(offsets.start, FileKind::Log);
-        let indexes = "remove its indexes, which cordwood reindex writes again";
-        let has_name = others().any(|other| other.base_offset() == offsets.start);
         let mut named = None;
-        for Extent { base_offset, offsets: other } in self.extents()? {
-            if *base_offset == misnamed.base_offset() {
-                continue;
-            }
+        let others = self.extents()?.iter().filter(|other| other.base_offset != misnamed.base_offset());
+        for Extent { base_offset, offsets: other } in others {
             if *base_offset == offsets.start {
-                named.clone_from(other);
+                named = Some(other.is_some());
             }
             let has_offsets = other.as_ref().is_some_and(|other| {
                 offsets.contains(&other.start) || other.start < offsets.start && other.end > offsets.start
@@ -151,16 +145,16 @@ impl Names<'_> {
                 return Ok(overlaps(&segment_file(*base_offset, FileKind::Log)));
             }
         }
-        Ok(match (has_name, named) {
-            (true, Some(_)) => format!(
-                "{name} has the batches of another segment: give that one its own name first, then rename this .log to {name} and \
-                 {indexes}"
+        let rename =
+            format!("rename the .log to {name} and remove its indexes, which cordwood reindex writes again");
+        Ok(match named {
+            None => rename,
+            Some(true) => format!(
+                "{name} has the batches of another segment: give that one its own name first, then {rename}"
             ),
-            (true, None) => format!(
-                "{name} exists and has no valid batch: move it out of the partition first, then rename this .log to {name} and \
-                 {indexes}"
+            Some(false) => format!(
+                "{name} exists, and no valid batch was found in it: move it out of the partition first, then {rename}"
             ),
-            (false, _) => format!("rename the .log to {name} and {indexes}"),
         })
     }
 

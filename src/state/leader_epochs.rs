@@ -116,6 +116,15 @@ impl LeaderEpochs {
         true
     }
 
+    /// The history that the batches of a log leave, by their epochs and base offsets in log order.
+    pub(crate) fn of_batches(batches: impl IntoIterator<Item = (i32, i64)>) -> Self {
+        let mut epochs = Self::default();
+        for (epoch, offset) in batches {
+            epochs.assign(epoch, offset);
+        }
+        epochs
+    }
+
     /// The end of an epoch's records: the largest known epoch ≤ `epoch`, and the offset after its last
     /// record, which is `log_end_offset` for the latest epoch. `None` if the history has no such entry.
     ///

@@ -9,6 +9,8 @@
 //! The file is there from the first truncation on. A log that was truncated before it had the file has none:
 //! any of its gaps may be that of a truncation.
 
+use std::collections::HashSet;
+
 use super::truncation_count::TRUNCATIONS;
 use crate::error::Result;
 use crate::fs::Directory;
@@ -27,7 +29,7 @@ const MAX_BYTES: u64 = 16 << 20;
 #[derive(Debug)]
 pub(crate) struct TruncationGaps(
     /// `None`: not known.
-    Option<Vec<i64>>,
+    Option<HashSet<i64>>,
 );
 
 impl TruncationGaps {

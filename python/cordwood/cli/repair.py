@@ -131,8 +131,9 @@ def _say(plan: RepairPlan, max_batch_bytes: int) -> None:
     if plan.lost_ranges:
         lost = [[Path(lost.file).name, str(lost).removeprefix(f"{lost.file}: ")] for lost in plan.lost_ranges]
         print_table(f"lost: {plan.lost_bytes} bytes", _LOST, lost)
-        for folder in {str(Path(range_.quarantine).parent) for range_ in plan.lost_ranges if range_.quarantine}:
+        if any(range_.quarantine for range_ in plan.lost_ranges):
             when = "" if plan.is_applied else " after the repair"
+            folder = Path(plan.path) / "quarantine"
             print_text(f"cordwood carve {folder} finds whole batches in these bytes{when}, if there are any")
     kept = (
         f"{plan.kept_batches} batches are kept ({plan.kept_bytes} bytes); the log ends at offset {plan.log_end_offset}"

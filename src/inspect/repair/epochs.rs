@@ -91,9 +91,5 @@ pub(super) fn new_epochs(
 }
 
 fn from_batches(of_batches: &[EpochRun]) -> LeaderEpochs {
-    let mut epochs = LeaderEpochs::default();
-    for run in of_batches {
-        epochs.assign(run.epoch, run.first);
-    }
-    epochs
+    LeaderEpochs::of_batches(of_batches.iter().map(|run| (run.epoch, run.first)))
 }

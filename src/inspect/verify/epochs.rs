@@ -122,7 +122,8 @@ fn mismatches(
     let first_start = epochs.entries().first().map_or(0, |(_, start)| *start);
     let (of_others, runs) = runs.split_at(start_after_falls(runs));
     let mut unprotected = of_others.iter().map(|(_, run)| run.batches).sum();
-    let assigned = assigned(of_others.iter().chain(runs).map(|(_, run)| run));
+    let all = of_others.iter().chain(runs);
+    let assigned = LeaderEpochs::of_batches(all.map(|(_, run)| (run.epoch, run.start_offset)));
     for (number, run) in of_others {
         // the file of a log whose epochs fell begins at the fall, or at a higher epoch, or has the lower ones
         // before it
@@ -166,15 +167,6 @@ fn runs_with_epoch(summaries: &[Summary]) -> Vec<(usize, EpochRun)> {
     let of_all = summaries.iter().enumerate();
     let runs = of_all.flat_map(|(number, summary)| summary.epochs.iter().map(move |run| (number, *run)));
     runs.filter(|(_, run)| run.epoch >= 0).collect()
-}
-
-/// What a broker that appends these batches keeps: an epoch removes higher ones before it.
-fn assigned<'a>(runs: impl Iterator<Item = &'a EpochRun>) -> LeaderEpochs {
-    let mut epochs = LeaderEpochs::default();
-    for run in runs {
-        epochs.assign(run.epoch, run.start_offset);
-    }
-    epochs
 }
 
 /// The number of the first run after the last fall of epochs. A broker drops the epochs of another cluster

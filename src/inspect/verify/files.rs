@@ -111,8 +111,10 @@ fn other_owner(directory: &Directory, entries: &[(String, FileType)]) -> Result<
     let owner_of = |name: &str| Ok(directory.access_of(name)?.map(FileAccess::owner));
     let mut broker = None;
     for name in [RECOVERY_POINTS, HIGH_WATERMARKS, META_PROPERTIES] {
-        let owner = owner_of(&format!("../{name}"))?;
-        broker = broker.or(owner.map(|owner| (owner, name)));
+        if let Some(owner) = owner_of(&format!("../{name}"))? {
+            broker = Some((owner, name));
+            break;
+        }
     }
     let Some(owner) = broker.map_or_else(|| owner_of("."), |(owner, _)| Ok(Some(owner)))? else {
         return Ok(None);

@@ -326,6 +326,7 @@ impl<'a> SegmentCheck<'a> {
         } else {
             finding
         };
+        let is_as_written = is_as_written && rule == Rule::DamagedBatch;
         let finding = if is_as_written { finding.that_is_as_written() } else { finding };
         self.summary.is_damaged_at_end |= !is_zero;
         self.push(finding);

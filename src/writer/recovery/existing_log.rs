@@ -337,13 +337,8 @@ impl Existing<'_> {
     }
 
     fn epochs_of_batches(&self) -> Result<LeaderEpochs> {
-        let mut epochs = LeaderEpochs::default();
-        for segment in &self.segments {
-            for (epoch, offset) in segment.epochs()? {
-                epochs.assign(epoch, offset);
-            }
-        }
-        Ok(epochs)
+        let epochs = self.segments.iter().map(|segment| segment.epochs()).collect::<Result<Vec<_>>>()?;
+        Ok(LeaderEpochs::of_batches(epochs.into_iter().flatten()))
     }
 
     fn cut_of_replaced(&self, base_offset: i64, kept: &mut Vec<Quarantined>) -> Result<RecoveryCut> {

@@ -259,7 +259,7 @@ def test_a_file_without_a_batch_inside_the_offsets_of_another_cuts_nothing(
     (path / name(7)).write_bytes(content)
     [finding] = [found for found in cw.verify(path).findings if found.severity == "error"]
     assert (finding.code, finding.file) == ("misnamed_segment", str(path / name(7)))
-    assert finding.advice == "move the file out of the partition: it has no valid batch"
+    assert finding.advice == "move the file out of the partition: no valid batch was found in it"
     with pytest.raises(cw.CorruptLogError, match=name(7)):
         cw.repair(path, policy=policy, dry_run=False)
     (path / name(7)).unlink()
@@ -294,7 +294,9 @@ def test_the_advice_overwrites_no_segment_whose_first_batch_is_damaged(tmp_path:
     assert "give that one its own name first" in finding.advice
     path = write(tmp_path / "refunds-0", {0: range(10), 10: range(0), 20: range(10, 20)})
     [finding] = [found for found in cw.verify(path).findings if found.code == "misnamed_segment"]
-    assert f"{name(10)} exists and has no valid batch: move it out of the partition first" in finding.advice
+    assert (
+        f"{name(10)} exists, and no valid batch was found in it: move it out of the partition first" in finding.advice
+    )
 
 
 def test_a_replica_that_has_all_offsets_of_the_other_is_salvaged(tmp_path: Path) -> None:
